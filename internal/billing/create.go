@@ -255,12 +255,12 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 	if err := e.MayChange(ctx); err != nil {
 		return 0, false, err
 	}
-	const room = store.MaxWrites - 4 - 2*MaxBeside // a subscription and its account, and the low watermarks
+	const room = store.MaxWrites - 2 // of the low watermarks
 	writes := make([]store.Write, 0, store.MaxWrites)
 	accounts := make(map[string]bool, len(batch))
 	var payment, reminder civil.Date
 	due := 0
-	for n < len(batch) && len(writes) < room {
+	for n < len(batch) {
 		b := &batch[n]
 		s, err := e.build(ctx, b)
 		if err != nil {
@@ -270,20 +270,24 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 		if err != nil {
 			return n, false, err
 		}
-		writes = append(writes, made...)
-		if a := known[b.Account]; !accounts[b.Account] && a != nil {
-			w := a.BumpVersion(e.Table)
-			a.Raw = w.Item // known is cleared if the commit fails
-			writes = append(writes, w)
-		} else if !accounts[b.Account] {
+		var its []store.Write // of its account
+		a := known[b.Account]
+		if a == nil {
 			a = b.newAccount(s.Created)
-			known[b.Account], a.Raw = a, a.Item()
-			if made, err = e.WithBeside(ctx, store.Put(e.Table, a.Raw, store.Absent())); err != nil {
+			if its, err = e.WithBeside(ctx, store.Put(e.Table, a.Item(), store.Absent())); err != nil {
 				return n, false, err
 			}
-			writes = append(writes, made...)
 		}
-		accounts[b.Account] = true
+		if len(writes)+len(made)+max(1, len(its)) > room {
+			break
+		}
+		if !accounts[b.Account] {
+			if its == nil {
+				its = []store.Write{a.BumpVersion(e.Table)}
+			}
+			accounts[b.Account], known[b.Account], a.Raw = true, a, its[0].Item // known is cleared if the commit fails
+		}
+		writes = append(append(writes, made...), its...)
 		if e.IsDue(s) {
 			due++
 		}

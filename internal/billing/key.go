@@ -172,12 +172,17 @@ const shardMark = "#"
 
 // placed returns the date as an index's partition key, in the shard by the name's hash, for good.
 func placed(d civil.Date, n Name, shards int) string {
+	return d.String() + ShardOf(n, shards)
+}
+
+// ShardOf returns the end of the subscription's partitions, such as #07, or "" with one shard.
+func ShardOf(n Name, shards int) string {
 	if shards <= 1 {
-		return d.String()
+		return ""
 	}
 	h := fnv.New32a()
 	h.Write([]byte(n.Account + "/" + n.ID))
-	return fmt.Sprintf("%s%s%02d", d, shardMark, h.Sum32()%uint32(shards))
+	return shard(h.Sum32(), shards)
 }
 
 // IndexDate returns the date of a partition key, with or without a shard.
@@ -192,12 +197,30 @@ func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
 		if !yield(d.String()) || e.Opened.Shards <= 1 {
 			return
 		}
-		for i := range e.Opened.Shards {
-			if !yield(fmt.Sprintf("%s%s%02d", d, shardMark, i)) {
+		for end := range Shards(e.Opened.Shards) {
+			if !yield(d.String() + end) {
 				return
 			}
 		}
 	}
+}
+
+// Shards yields the ends of an index's partitions, as ShardOf returns them.
+func Shards(shards int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range max(1, shards) {
+			if !yield(shard(uint32(i), shards)) {
+				return
+			}
+		}
+	}
+}
+
+func shard(i uint32, shards int) string {
+	if shards <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("%s%02d", shardMark, i%uint32(shards))
 }
 
 // Walks reports whether the jobs look at an index partition, or its attribute is absent.

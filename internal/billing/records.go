@@ -121,13 +121,14 @@ type Meta struct {
 	Restored     time.Time // when a backup was put back; zero: never
 	Aside        string    // the folder of the store that it has replaced; "": there was none
 	Caused       time.Time // since when the cause of each status is stored; Created: since it was made; zero: not yet
+	Looked       time.Time // since when every account and subscription has its rows for lookups; zero: not yet
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
 // FormatVersion is the version of the items' layout. Duesday refuses a store with a newer version,
 // because its items may have another meaning. docs/internals/recovery.md lists what each format
 // added, and what an older build would do wrong.
-const FormatVersion = 4
+const FormatVersion = 5
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a
 // subscription that is paid by wire. An older build, at work beside this one, would charge wrongly.
@@ -194,6 +195,7 @@ func DecodeMeta(it store.Item) (Meta, error) {
 	c.stamp(schema.EndedDate, &m.RunEnded)
 	c.number(schema.Format, &m.Format)
 	text(&c, schema.Installation, &m.Installation)
+	c.stamp(schema.LookupDate, &m.Looked)
 	text(&c, schema.Moved, &m.Moved)
 	text(&c, schema.OtherInstallations, &m.Accepted)
 	c.flag(schema.OthersSeen, &m.OthersSeen)

@@ -177,6 +177,9 @@ const (
 	Secret         = "Secret"         // signs its messages
 	PreviousSecret = "PreviousSecret" // signs them, too, before Until
 	FailingDate    = "FailingDate"    // since when every delivery has failed
+	// Of META: the rows by which lists find accounts and subscriptions.
+	LookupDate = "LookupDate" // since when every account and subscription has its rows
+	LookupFill = "LookupFill" // the id of an unfinished fill of them
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -229,5 +232,6 @@ func Names() []string {
 		Declined, Mailed,
 		Actor, RequestHash, Object, Token, Changes,
 		URL, Types, Secret, PreviousSecret, FailingDate, "attempts", "data", "endpoint", "events",
+		LookupDate, LookupFill,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -44,12 +45,13 @@ type Copy struct {
 	Progress func(Phase, int64)                         // from any goroutine; nil: none
 	Waits    func(leases []string)                      // told of every look at the source's leases; nil: nobody
 
-	pace  pace
-	plan  plan
-	id    string // of the copy
-	shard int    // shards per date in the destination
-	final bool   // the source is: this copy becomes live, or none
-	turn  string // of this copier, to mend and to activate
+	pace   pace
+	plan   plan
+	id     string // of the copy
+	shard  int    // shards per date in the destination
+	final  bool   // the source is: this copy becomes live, or none
+	refill bool   // the destination has other shards: its lookup rows are not copied, but filled
+	turn   string // of this copier, to mend and to activate
 
 	// Concurrent commits with a check of the same item would be conflicts on DynamoDB.
 	marking sync.Mutex // held for a commit to the source
@@ -122,6 +124,13 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 		r.Differences, r.Different = found.first, found.n
 		return r, c.note(ctx, differs, store.Bool(true)) // the next Run mends before it compares
 	}
+	if c.refill {
+		records := billing.NewRecords(c.To.Store, c.To.Tables, c.Now, nil)
+		records.Opened = dst.Meta
+		if err := lookup.Fill(ctx, records, true, nil); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.activate(ctx); err != nil {
 		return nil, err
 	}
@@ -165,6 +174,7 @@ func (c *Copy) begin(ctx context.Context) (*move.State, error) {
 		if err := c.agree(src, dst); err != nil {
 			return nil, err
 		}
+		c.refill = src.Shards != dst.Shards
 		if c.final = src.Final; dst.Copying {
 			dst, err = c.fence(ctx, dst.CopyID)
 		}

@@ -85,7 +85,7 @@ func TestCopy_EnginesThereAndBack(t *testing.T) {
 // alike holds the destination against the source, item by item.
 func (w *world) alike() {
 	w.t.Helper()
-	from, to := everything(w.t, w.from), everything(w.t, w.to)
+	from, to := resharded(w.t, everything(w.t, w.from), w.shards), everything(w.t, w.to)
 	for key, it := range from {
 		if strings.HasPrefix(key, "0 META") || strings.HasPrefix(key, "0 LEASE#") {
 			continue

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/move"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -155,7 +157,8 @@ func (c *Copy) moving(table int, batch []store.Item) []store.Item {
 	}
 	kept := make([]store.Item, 0, len(batch))
 	for _, it := range batch {
-		if !move.Stays(c.From.Tables.RecurringPayments.KeyOf(it)) {
+		key := c.From.Tables.RecurringPayments.KeyOf(it)
+		if !move.Stays(key) && !(c.refill && strings.HasPrefix(key.PK, lookup.Prefix)) {
 			kept = append(kept, it)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -70,7 +71,8 @@ func (f *Findings) add(item, format string, args ...any) {
 
 // Adopt prepares a table filled by other tools from the published model for both jobs. It scans the
 // table once, lowers the low watermarks to the oldest dates, and writes an item for every account,
-// with its payment method. It changes no subscription: the first write when it is due completes it.
+// with its payment method, and the rows by which lists find accounts and subscriptions. It changes no
+// subscription: the first write when it is due completes it.
 //
 // Doing it again changes nothing, or finishes it. It may run beside other workers, but not beside
 // those other tools: rows that they write after the scan may be older than the watermark.
@@ -85,7 +87,10 @@ func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) 
 	if err := e.LowerWatermarks(ctx, v.report.OldestPayment, v.report.OldestReminder); err != nil {
 		return &v.report, err
 	}
-	return &v.report, v.writeAccounts(ctx, max(1, o.Workers))
+	if err := v.writeAccounts(ctx, max(1, o.Workers)); err != nil {
+		return &v.report, err
+	}
+	return &v.report, lookup.Fill(ctx, e, true, nil)
 }
 
 // Scan is the dry run of Adopt. The table need not be a store of Duesday's yet.

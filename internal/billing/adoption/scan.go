@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -111,7 +112,7 @@ func (v *scan) add(it store.Item) {
 	if !inAccount {
 		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
 		if key == billing.MetaKey || key.PK == settings.Key.PK || run || lease || report.IsSum(key) ||
-			strings.HasPrefix(key.PK, billing.KeyPrefix) {
+			strings.HasPrefix(key.PK, billing.KeyPrefix) || strings.HasPrefix(key.PK, lookup.Prefix) {
 			v.report.Own++
 			return
 		}

@@ -373,14 +373,15 @@ func TestAdoptCrashes(t *testing.T) {
 	calm.adopt(t, methods)
 	want := end(calm)
 	faults := []func(int, storetest.Phase) storetest.Hook{storetest.CrashAt, storetest.LoseReply}
-	commits := 1 + 5
+	commits := 1 + 5 + 1 + 11 + 2 // watermark, accounts; the rows of accounts and subscriptions
 	for n := 1; n <= commits; n++ {
 		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
 			for i, fault := range faults {
 				w := make()
 				f := storetest.NewFaulty(w.spy.mem)
 				f.Hook = fault(n, phase)
-				e, err := engine.Open(t.Context(), engine.Options{Store: f, Tables: w.tables, Now: w.now, Config: w.cfg})
+				e, err := engine.Open(t.Context(), engine.Options{Store: f, Tables: w.tables, Now: w.now, Config: w.cfg,
+					Making: billing.MakeAdopted})
 				mustNot(t, err)
 				_, err = adoption.Adopt(t.Context(), e.Records, adoption.Options{Methods: methods, Workers: 1})
 				if i == 0 {

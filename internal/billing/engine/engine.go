@@ -31,6 +31,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -145,6 +146,10 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.begin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
+	// A shared store is filled by store migrate, when no older build is at work, or by store adopt.
+	if err := lookup.Open(ctx, e.Records, !o.ReadOnly && o.Lease == 0 && o.Making != billing.MakeAdopted); err != nil {
+		return nil, err
+	}
 	if s, ok := o.Store.(expirer); ok && !o.ReadOnly {
 		s.ExpireWhile(e.mayExpire)
 	}
@@ -168,6 +173,7 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 	if o.Making == billing.MakeNew {
 		meta.Set(schema.SumsDate, meta.Get(schema.CreatedDate))
 		meta.Set(schema.CausesDate, meta.Get(schema.CreatedDate))
+		meta.Set(schema.LookupDate, meta.Get(schema.CreatedDate))
 	}
 	if o.Program != "" {
 		meta.Set(schema.Program, store.S(o.Program))

@@ -21,7 +21,7 @@ func TestImportBatch_OneAccount(t *testing.T) {
 		}
 		return list
 	}
-	for i, most := range []int64{13, 13 + 97 + 12} {
+	for i, most := range []int64{21, 21 + 49 + 20} {
 		count, err := p.ImportBatch(t.Context(), batch(1000))
 		if err != nil || count.Created != 1000 {
 			t.Fatalf("%+v, %v", count, err)

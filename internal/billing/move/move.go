@@ -74,8 +74,11 @@ func (s Side) State(ctx context.Context) (*State, error) {
 // returns a conflict if the store already has a META item.
 func (s Side) Claim(ctx context.Context, source *State, id, from string, shards int, others ...store.Write) error {
 	it := source.item.Clone()
-	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason, movedOutcome} {
+	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason, movedOutcome, schema.LookupFill} {
 		it.Remove(name)
+	}
+	if shards != source.Shards { // its lookup rows have other keys
+		it.Remove(schema.LookupDate)
 	}
 	reason := "unfinished copy of " + from
 	it.Set(schema.Format, store.Int(billing.FormatVersion))

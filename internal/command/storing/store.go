@@ -17,6 +17,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/move"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
@@ -36,7 +37,7 @@ func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
 		session.Group("store", p.storeCreate(), session.Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
-			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), session.Leaf("migrate", p.migrateStore)),
+			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), p.storeMigrate()),
 		session.Group("settings", p.settingsShow(), p.settingsSet()),
 		session.Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
 		session.Group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
@@ -226,26 +227,44 @@ func (p *program) storeDrop() *cobra.Command {
 	return c
 }
 
-func (p *program) migrateStore(ctx context.Context, _ []string) error {
+func (p *program) storeMigrate() *cobra.Command {
+	again := false
+	c := session.Leaf("migrate", func(ctx context.Context, _ []string) error { return p.migrateStore(ctx, again) })
+	c.Flags().BoolVar(&again, "index", false, "also correct lookup rows of items that other tools have changed")
+	return c
+}
+
+func (p *program) migrateStore(ctx context.Context, again bool) error {
 	place, err := p.Place()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !place.Shared():
-		return screen.Usagef("store migrate is only for a dynamodb: store; the first command that opens a pebble: store upgrades it")
 	}
-	c := &transfer.Copy{Now: p.Now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
-		p.tell("waiting for runs", screen.Plural(int(n), "lease"))
-	}}
-	var had int
-	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
-		c.From = side
-		had, err = c.Migrate(ctx, session.BuildVersion().Text())
-		return err
-	})
+	had := billing.FormatVersion
+	if place.Shared() {
+		c := &transfer.Copy{Now: p.Now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
+			p.tell("waiting for runs", screen.Plural(int(n), "lease"))
+		}}
+		err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
+			c.From = side
+			had, err = c.Migrate(ctx, session.BuildVersion().Text())
+			return err
+		})
+	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
 		return p.Missing()
 	}
+	if err != nil {
+		return err
+	}
+	filled := false
+	err = p.With(ctx, session.Need{}, func(s *session.Session) error { // opening a pebble: store has upgraded it
+		if filled = again || lookup.Ready(ctx, s.Engine.Records) != nil; !filled {
+			return nil
+		}
+		bar := p.Progress("items", 0, nil)
+		defer bar.End()
+		return lookup.Fill(ctx, s.Engine.Records, true, bar.Done.Store)
+	})
 	if err != nil {
 		return err
 	}
@@ -255,7 +274,10 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		p.Say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.Config.Store, had,
 			billing.FormatVersion)
 	}
-	return p.JSON(view.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion})
+	if filled {
+		p.Say("All lookup rows are complete")
+	}
+	return p.JSON(view.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion, "filled", filled})
 }
 
 // withSide opens the store at the place without its engine, calls do, and closes the store.

@@ -44,6 +44,7 @@ const (
 	itemRun          = "run"
 	itemPeriod       = "period"
 	itemSums         = "sums"
+	itemLookup       = "lookup row"
 )
 
 // kindOfItem names the item, or the partition of a query, at the key.
@@ -53,8 +54,11 @@ func (w *world) kindOfItem(table string, k store.Key) string {
 	}
 	bySort, _, _ := strings.Cut(k.SK, "#")
 	byPartition, _, _ := strings.Cut(k.PK, "#")
-	if k.SK == "" && byPartition == "ACC" {
+	switch {
+	case k.SK == "" && byPartition == "ACC":
 		return itemAccount
+	case byPartition == "IDX":
+		return itemLookup
 	}
 	return cmp.Or(
 		map[string]string{"SUB": itemSubscription, "REC": itemReceipt, "ACC": itemAccount, "PER": itemPeriod}[bySort],

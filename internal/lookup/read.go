@@ -1,0 +1,215 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// ErrIncomplete is returned while accounts or subscriptions may have no rows yet: a list would be partial.
+var ErrIncomplete = errors.New("the lookup rows of this store are not complete; to fill them, run: duesday store migrate")
+
+// ErrNoIndex is returned for a list that no rows can find.
+var ErrNoIndex = errors.New("accounts can be listed by email address or by customer")
+
+// Ready returns ErrIncomplete unless every account and subscription has its rows.
+func Ready(ctx context.Context, e *billing.Records) error {
+	if !e.Opened.Looked.IsZero() {
+		return nil
+	}
+	meta, err := e.Meta(ctx) // another process may have filled them since
+	if err == nil && meta.Looked.IsZero() {
+		err = ErrIncomplete
+	}
+	return err
+}
+
+// A Filter selects subscriptions. Zero fields select all.
+type Filter struct {
+	Status billing.Status
+	SKU    string
+	Email  string // of the account, ignoring case
+}
+
+// Place returns the subscription's place in the filter's list, to continue the list after it. The place
+// also stays valid if the subscription has left the list.
+func (f *Filter) Place(s *billing.Subscription) string {
+	if f.Email != "" {
+		return s.Account + "/" + s.Key().SK
+	}
+	return subscriptionSK(s)
+}
+
+// Subscriptions yields the filter's subscriptions whose places are after the given one ("": all). They
+// are in the order of their SKUs and names, or with an address of their accounts and keys. It yields a
+// billing.ItemError for an unreadable one, and continues. The error ErrIncomplete ends the list.
+func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after string) iter.Seq2[*billing.Subscription, error] {
+	if f.Email != "" {
+		return ofEmail(ctx, e, &f, after)
+	}
+	var parts []iter.Seq2[store.Item, error]
+	for _, status := range statuses {
+		for end := range billing.Shards(e.Opened.Shards) {
+			if f.Status == "" || f.Status == status {
+				parts = append(parts, e.Store.Query(ctx, f.query(e.Table, string(status)+end, after)))
+			}
+		}
+	}
+	return items(ctx, e, merged(parts), after, billing.DecodeSubscription)
+}
+
+// query returns the query of the filter's rows in one partition, from the row after on.
+func (f *Filter) query(table, end, after string) store.Query {
+	q := store.Query{Table: table, Partition: byStatus + end, From: after}
+	if f.SKU != "" {
+		q.From, q.To = max(after, f.SKU+"#"), f.SKU+"$" // $ follows #
+	}
+	return q
+}
+
+func ofEmail(ctx context.Context, e *billing.Records, f *Filter, after string) iter.Seq2[*billing.Subscription, error] {
+	account, sk, _ := strings.Cut(after, "/")
+	return func(yield func(*billing.Subscription, error) bool) {
+		for a, err := range items(ctx, e, e.Store.Query(ctx, store.Query{Table: e.Table, Partition: emailPK(f.Email), From: account}),
+			"", billing.DecodeAccount) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			for s, err := range e.GetSubscriptionsByAccount(ctx, a.ID) {
+				left := err == nil && (a.ID == account && s.Key().SK <= sk ||
+					f.Status != "" && s.Status != f.Status || f.SKU != "" && s.SKU != f.SKU)
+				if !left && !yield(s, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Accounts yields the accounts with the email address, ignoring case, or else with the customer at the
+// connected account ("": the platform's own), in the order of their ids. It continues after the account
+// of that id. Errors are those of Subscriptions, or ErrNoIndex without address and customer.
+func Accounts(ctx context.Context, e *billing.Records, email string, p processor.Payer, after string) iter.Seq2[*billing.Account, error] {
+	q := store.Query{Table: e.Table, Partition: emailPK(email), From: after}
+	if email == "" {
+		q.Partition = customerPK(p.At, p.Customer)
+	}
+	if email+p.Customer == "" {
+		return func(yield func(*billing.Account, error) bool) { yield(nil, ErrNoIndex) }
+	}
+	return items(ctx, e, e.Store.Query(ctx, q), after, billing.DecodeAccount)
+}
+
+// atOnce is how many items are read at the same time.
+const atOnce = 16
+
+// items yields the items of the rows after the given sort key, and leaves out rows that no longer fit.
+func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.Item, error], after string,
+	decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		if err := Ready(ctx, e); err != nil {
+			yield(nil, err)
+			return
+		}
+		page := make([]store.Item, 0, atOnce)
+		flush := func() bool {
+			found, err := readAll(ctx, e, page)
+			page = page[:0]
+			for _, it := range found {
+				v, illegible := decode(it)
+				if illegible != nil {
+					v, illegible = nil, &billing.ItemError{Key: billing.KeyOf(it), Err: illegible}
+				}
+				if !yield(v, illegible) {
+					return false
+				}
+			}
+			return err == nil || yield(nil, err) && false
+		}
+		for r, err := range rows {
+			if err != nil {
+				if flush() {
+					yield(nil, err)
+				}
+				return
+			}
+			if after != "" && r.Str(schema.SK) == after {
+				continue
+			}
+			if page = append(page, r); len(page) == atOnce && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// readAll returns the items of the rows in their order, up to the first error.
+func readAll(ctx context.Context, e *billing.Records, rows []store.Item) (found []store.Item, err error) {
+	items, errs := make([]store.Item, len(rows)), make([]error, len(rows))
+	var all sync.WaitGroup
+	for i, r := range rows {
+		all.Go(func() { items[i], errs[i] = Item(ctx, e, r) })
+	}
+	all.Wait()
+	for i, it := range items {
+		if errs[i] != nil {
+			return found, errs[i]
+		}
+		if it != nil {
+			found = append(found, it)
+		}
+	}
+	return found, nil
+}
+
+// merged yields the items of sequences that are in the order of their sort keys, in that order.
+func merged(parts []iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return func(yield func(store.Item, error) bool) {
+		type head struct {
+			next func() (store.Item, error, bool)
+			it   store.Item
+			err  error
+		}
+		var heads []*head
+		for _, part := range parts {
+			next, stop := iter.Pull2(part)
+			defer stop()
+			h := &head{next: next}
+			var ok bool
+			if h.it, h.err, ok = next(); ok {
+				heads = append(heads, h)
+			}
+		}
+		for len(heads) > 0 {
+			least := 0 // or an error, which has no item
+			for i, h := range heads {
+				if h.it.Str(schema.SK) < heads[least].it.Str(schema.SK) {
+					least = i
+				}
+			}
+			h := heads[least]
+			if !yield(h.it, h.err) || h.err != nil {
+				return
+			}
+			var ok bool
+			if h.it, h.err, ok = h.next(); !ok {
+				heads = slices.Delete(heads, least, least+1)
+			}
+		}
+	}
+}

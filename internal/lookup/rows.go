@@ -1,0 +1,185 @@
+// Package lookup keeps the rows by which lists find subscriptions by status and SKU, and accounts by
+// email address and processor customer, and reads these lists.
+//
+// A row is a hint: readers read the item that it names, and drop a row that no longer fits. The package
+// decides nothing about payments.
+package lookup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Prefix begins the partition key of every row.
+const Prefix = "IDX#"
+
+const (
+	byStatus   = Prefix + "SUB#"      // <status>[#<shard>]; sort key <sku>#<account>/<subscription>
+	byEmail    = Prefix + "EMAIL#"    // <address in lower case>; sort key <account>
+	byCustomer = Prefix + "CUSTOMER#" // <connected account or nothing>/<customer>; sort key <account>
+	fillPK     = Prefix + "FILL"      // progress of Fill, and no row
+)
+
+// statuses are all statuses.
+var statuses = [...]billing.Status{billing.Active, billing.Paused, billing.PastDue, billing.ParkedState,
+	billing.CanceledSub, billing.Completed}
+
+// OfSubscription returns the subscription's rows. A row has the SKU of the item's key as an attribute if
+// it differs from the current one.
+func OfSubscription(s *billing.Subscription, shards int) []store.Item {
+	if strings.ContainsAny(s.SKU+s.Account, "#/") { // another tool's: it could not be told from another row
+		return nil
+	}
+	r := row(byStatus+string(s.Status)+billing.ShardOf(s.Name, shards), subscriptionSK(s))
+	if len(r) == 1 && s.SKU != s.Name.SKU {
+		r[0].Set(schema.SKU, store.S(s.Name.SKU))
+	}
+	return r
+}
+
+func subscriptionSK(s *billing.Subscription) string { return s.SKU + "#" + s.Name.String() }
+
+// OfAccount returns the account's rows.
+func OfAccount(a *billing.Account) (rows []store.Item) {
+	if a.Email != "" && !secret.HasCardNumber(a.Email) {
+		rows = row(emailPK(a.Email), a.ID)
+	}
+	if a.Payer.Customer != "" {
+		rows = append(rows, row(customerPK(a.Payer.At, a.Payer.Customer), a.ID)...)
+	}
+	return rows
+}
+
+func emailPK(email string) string           { return byEmail + strings.ToLower(email) }
+func customerPK(at, customer string) string { return byCustomer + at + "/" + customer }
+
+// row returns the row, or none if other tools have made a part of its key too long.
+func row(pk, sk string) []store.Item {
+	if len(pk) > store.MaxPartitionKeyBytes || len(sk) > store.MaxSortKeyBytes || sk == "" {
+		return nil
+	}
+	return []store.Item{billing.ItemAt(store.Key{PK: pk, SK: sk})}
+}
+
+// Of returns the rows of an item, none of an item of another kind, or the error of an unreadable one.
+func Of(it store.Item, shards int) ([]store.Item, error) {
+	if it.Str(schema.SK) == billing.AccountSK {
+		a, err := billing.DecodeAccount(it)
+		if err != nil {
+			return nil, err
+		}
+		return OfAccount(a), nil
+	}
+	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
+		return nil, nil
+	}
+	s, err := billing.DecodeSubscription(it)
+	if err != nil {
+		return nil, err
+	}
+	return OfSubscription(s, shards), nil
+}
+
+// Beside keeps the rows of every changed item, in the commit of its change. It reads the store only for
+// rows that go.
+func Beside(e *billing.Records) billing.Beside {
+	return func(ctx context.Context, was, now store.Item, _ []store.Write) (writes []store.Write, err error) {
+		if same(was, now) {
+			return nil, nil
+		}
+		old, _ := Of(was, e.Opened.Shards) // an unreadable one has none
+		rows, err := Of(now, e.Opened.Shards)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if !has(old, r) || !ours(was) {
+				writes = append(writes, store.Put(e.Table, r))
+			}
+		}
+		for _, r := range old {
+			if has(rows, r) {
+				continue
+			}
+			w, err := drop(ctx, e, billing.KeyOf(r))
+			if err != nil {
+				return nil, err
+			}
+			writes = append(writes, w)
+		}
+		return writes, nil
+	}
+}
+
+// same reports whether both items have the same rows, by the attributes from which they are made. An item
+// that another tool made may have none yet.
+func same(was, now store.Item) bool {
+	made := [...]string{schema.Email, schema.Customer, schema.ProcessorAccount}
+	names := made[:]
+	if now.Str(schema.SK) != billing.AccountSK {
+		names = append(names[:0], schema.Status, schema.SKU)
+	}
+	return ours(was) && !slices.ContainsFunc(names, func(name string) bool { return !was.Get(name).Equal(now.Get(name)) })
+}
+
+// ours reports whether Duesday has written the item before.
+func ours(it store.Item) bool {
+	_, is := it.Get(schema.Version).Int64()
+	return is
+}
+
+func has(rows []store.Item, r store.Item) bool {
+	return slices.ContainsFunc(rows, func(x store.Item) bool { return billing.KeyOf(x) == billing.KeyOf(r) })
+}
+
+// drop returns the deletion of a row, or if it is not there, the condition that it stays so: a fill
+// may be about to write it.
+func drop(ctx context.Context, e *billing.Records, key store.Key) (store.Write, error) {
+	switch _, err := e.Store.Get(ctx, e.Table, key); {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Check(e.Table, key, store.Absent()), nil
+	case err != nil:
+		return store.Write{}, err
+	}
+	return store.Delete(e.Table, key), nil
+}
+
+// Item returns the item that the row names, or nil if no item has this row. An unreadable item may have it.
+func Item(ctx context.Context, e *billing.Records, r store.Item) (store.Item, error) {
+	for key := range named(r) {
+		it, err := e.Store.Get(ctx, e.Table, key)
+		if billing.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			if rows, illegible := Of(it, e.Opened.Shards); illegible != nil || has(rows, r) {
+				return it, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// named yields the keys that the row's item may have.
+func named(r store.Item) iter.Seq[store.Key] {
+	return func(yield func(store.Key) bool) {
+		k := billing.KeyOf(r)
+		if !strings.HasPrefix(k.PK, byStatus) {
+			yield(billing.AccountKey(k.SK))
+			return
+		}
+		sku, name, _ := strings.Cut(k.SK, "#")
+		account, id, _ := strings.Cut(name, "/")
+		n := billing.Name{Account: account, ID: id, SKU: cmp.Or(r.Str(schema.SKU), sku)}
+		_ = yield(n.Key()) && yield(n.TextKey())
+	}
+}
