@@ -135,7 +135,7 @@ func TestServe_Day(t *testing.T) {
 
 	_, stop := c.serveBy(c.clock.Now)
 	r = stop()
-	equal(t, "without times", []any{r.code, r.errors}, []any{exitDone, noJobs})
+	equal(t, "without times", []any{r.code, r.errors}, []any{exitDone, noJobs + noKey})
 	c.must("settings", "set", "daily=06:10", "time-zone=Asia/Kathmandu")
 	v, stop := c.serveBy(c.clock.Now)
 	equal(t, "next", v.Next, "2026-03-16T00:25:00.000Z")
@@ -146,7 +146,7 @@ func TestServe_Day(t *testing.T) {
 	health.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	r = stop()
-	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, ""})
+	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, noKey})
 }
 
 // TestServe_SettingsMeanwhile: serve keeps to the settings as they are now. Other commands live by

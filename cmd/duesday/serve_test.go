@@ -36,7 +36,7 @@ const (
 const noJobs = `{"warning":"neither job will run here, so no one is reminded or charged; set the times of day with ` +
 	`duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
 
-// noKey is the warning of a serve that follows Stripe and has no key yet.
+// noKey is the warning of a serve that has no key yet.
 const noKey = `{"warning":"/v1 has no key yet; create one with duesday key create NAME --scope charge"}` + "\n"
 
 // A serveCLI is duesday serve before a fake of Stripe that sends its webhooks there.

@@ -38,6 +38,7 @@ type Options struct {
 	Deliveries  Deliveries                                   // sends messages to endpoints; nil: none
 	Day         interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 	Watch       interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
+	Requested   interface{ Run(context.Context) error }      // does the long work that API clients request until ctx ends; nil: none
 	HTTP        httpapi.Options                              // what it answers beside that of the Service
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
@@ -189,6 +190,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	if s.o.Watch != nil {
 		running.Go(func() { _ = s.o.Watch.Run(ctx) }) // returns no error
+	}
+	if s.o.Requested != nil {
+		running.Go(func() { _ = s.o.Requested.Run(ctx) }) // records its errors
 	}
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })

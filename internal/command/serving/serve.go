@@ -8,6 +8,7 @@ package serving
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -22,12 +23,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/billingapi"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
@@ -226,11 +230,12 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	if o.keyed, err = keys.Any(ctx); err != nil {
 		return err
 	}
+	jobs := &dailyJobs{p: p, s: s, in: watch.In}
+	requested := billingapi.NewRuns(jobs.run, func(ctx context.Context) (int, error) { return runs.Reconcile(ctx, p.Program, s) })
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
 		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.Log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
-		Day: p.day(s, o, clock, watch.In), Watch: watch, Deliveries: s.Messages.NewSender(machine, o.allowPrivate),
-		HTTP: httpapi.Options{Options: web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
-			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}}
+		Day: p.day(s, o, clock, jobs), Watch: watch, Requested: requested, Deliveries: s.Messages.NewSender(machine, o.allowPrivate),
+		HTTP: httpapi.Options{Options: p.answers(s, o, watch, keys, requested)}}
 	wakers(s, &options)
 	if !o.follows(&p.Config, t) {
 		return p.runServer(ctx, s, o, sales.Followed{}, options)
@@ -288,6 +293,15 @@ func wakers(s *session.Session, options *server.Options) {
 	}
 }
 
+// answers returns what the server answers besides what is about Stripe.
+func (p *program) answers(s *session.Session, o *serveFlags, watch *status.Watch, keys *key.Ring, requested *billingapi.Runs) web.Options {
+	return web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
+		Routes: billingapi.Routes(billingapi.Options{Engine: s.Engine, Keys: keys, Runs: requested, Look: watch.In.Look}),
+		Store:  s.Store, Table: s.Tables.RecurringPayments.Name,
+		CursorKey: sha256.Sum256([]byte("cursors\x00" + s.Engine.Opened.Installation)),
+		Metrics:   status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}
+}
+
 // ready returns an error that describes why the session cannot work, or nil if it can.
 func ready(ctx context.Context, s *session.Session) error {
 	if _, err := s.Engine.Meta(ctx); err != nil {
@@ -314,6 +328,9 @@ func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFla
 	daily, err := p.announceDay(ctx, s, options.Clock)
 	if err != nil {
 		return err
+	}
+	if !o.keyed && o.api != "" {
+		p.Warn("/v1 has no key yet; create one with %s", p.Hint("key create NAME --scope charge"))
 	}
 	view := view.Object{"store", secret.Redact(p.Config.Store)}
 	for i, l := range []net.Listener{options.Hooks, options.API} {
@@ -364,9 +381,6 @@ func (p *program) announceTracking(running *server.Server, f sales.Followed, o *
 	webhooks := running.Webhooks() // accept requests from Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
 		p.Warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
-	}
-	if !o.keyed && o.api != "" {
-		p.Warn("/v1 has no key yet; create one with %s", p.Hint("key create NAME --scope charge"))
 	}
 	mode, every := "test", ""
 	if f.Live {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
@@ -53,9 +54,8 @@ func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.
 	return view.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
 }
 
-// day returns the session's daily jobs.
-func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
-	jobs := &dailyJobs{p: p, s: s, in: in}
+// day returns the schedule of the daily jobs.
+func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, jobs *dailyJobs) *day.Day {
 	options := day.Options{Jobs: jobs, Clock: c, Log: s.Log}
 	if s.Shared {
 		options.Every = sharedDay
@@ -77,6 +77,7 @@ type dailyJobs struct {
 	s        *session.Session
 	in       *status.Installation // the installation that this process checks
 	payments *billing.Run         // the last payment run
+	out      sync.Mutex           // for writes to the output
 }
 
 func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
@@ -101,17 +102,22 @@ func (d *dailyJobs) Charging(ctx context.Context) (on bool, reason string, err e
 }
 
 func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
+	return d.run(ctx, kind, job.Options{Workers: serveWorkers})
+}
+
+// run runs the job at its daily time or on request, and logs what an operator may need to know.
+func (d *dailyJobs) run(ctx context.Context, kind billing.Kind, o job.Options) error {
 	run := job.Payments
 	if kind == billing.Reminders {
 		run = job.Reminders
 	}
 	named, began := runs.Unsettled{}, civil.Of(d.p.Now().UTC())
-	each := func(r engine.Result) {
+	o.Each = func(r engine.Result) {
 		if named.Add(r); kind == billing.Payments {
 			d.in.Meters.Payment(r)
 		}
 	}
-	r, err := run(ctx, d.s.Engine, job.Options{Workers: serveWorkers, Each: each})
+	r, err := run(ctx, d.s.Engine, o)
 	if busy, ok := errors.AsType[*worker.BusyError](err); ok {
 		return fmt.Errorf("%w: %w", day.ErrElsewhere, busy)
 	}
@@ -140,6 +146,8 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, view.OutcomeName(o)))
 		}
 	}
+	d.out.Lock()
+	defer d.out.Unlock()
 	d.p.Say("%s  %s of %s: %d due%s", view.Stamp(d.p.Now()), kind, r.Date, r.Due(),
 		screen.Prefixed(": ", strings.Join(parts, ", ")))
 	d.p.Out.Flush() // the writer keeps its error, and the command reports it at its end

@@ -1,0 +1,127 @@
+package billingapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+func showAccount(w http.ResponseWriter, a *billing.Account, err error, own ...billing.Name) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	tag(w, a.Version)
+	return append(view.Account(a), "keep_own_method?", view.Names(own)), nil
+}
+
+func (s *server) createAccount(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Account  string `json:"account"`
+		Email    string `json:"email"`
+		Name     string `json:"name"`
+		TimeZone string `json:"time_zone"`
+		Locale   string `json:"locale"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusCreated, object: "accounts/" + f.Account, asked: f,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			a, err := account.Create(ctx, e.Records, f.Account,
+				billing.Account{Email: f.Email, Name: f.Name, TimeZone: f.TimeZone, Locale: f.Locale})
+			return showAccount(w, a, err)
+		}})
+}
+
+// getAccount also asks the processor for the card if the parameter card is true.
+func (s *server) getAccount(w http.ResponseWriter, r *web.Request) error {
+	values, err := r.Values("card")
+	if err != nil {
+		return err
+	}
+	a, err := s.Engine.Account(r.Context(), r.PathValue("account"))
+	if err != nil {
+		return err
+	}
+	v := view.Account(a)
+	switch values.Get("card") {
+	case "", "false":
+	case "true":
+		card, err := s.Engine.Cards().AccountCard(r.Context(), a.ID)
+		if billing.IgnoreNotFound(err) != nil {
+			return err
+		} else if err == nil {
+			v = append(v, "card", view.Card(&card))
+		}
+	default:
+		return billing.Invalid("card", "must be true or false")
+	}
+	tag(w, a.Version)
+	return show(w, v, nil)
+}
+
+func (s *server) updateAccount(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Email    *string `json:"email"`
+		Locale   *string `json:"locale"`
+		Name     *string `json:"name"`
+		TimeZone *string `json:"time_zone"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	if account.Change(f) == (account.Change{}) {
+		return errNothing
+	}
+	a, err := account.Update(r.Context(), s.Engine.Records, r.PathValue("account"), account.Change(f))
+	v, err := showAccount(w, a, err)
+	return show(w, v, err)
+}
+
+func (s *server) attach(w http.ResponseWriter, r *web.Request) error {
+	id := r.PathValue("account")
+	var f struct {
+		Customer  string  `json:"customer"`
+		Fallback  *string `json:"fallback"` // "" removes it
+		Method    string  `json:"payment_method"`
+		Connected *string `json:"connected"`
+		Fee       *int    `json:"fee"` // hundredths of a percent
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusOK, object: "accounts/" + id, asked: f, resumes: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			a, err := e.Attach(ctx, id, billing.Attachment(f))
+			var own []billing.Name
+			if err == nil && a.Method != "" {
+				own, err = e.KeepOwn(ctx, id)
+			}
+			return showAccount(w, a, err, own...)
+		}})
+}
+
+// cardLink creates a link. A repetition gets the same link for as long as the processor remembers the key.
+func (s *server) cardLink(w http.ResponseWriter, r *web.Request) error {
+	id := r.PathValue("account")
+	var f struct {
+		Subscription string `json:"subscription"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusOK, object: "accounts/" + id, asked: f, resumes: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			l, err := e.Cards().CardLink(ctx, id, f.Subscription)
+			var own []billing.Name
+			if err == nil && f.Subscription == "" {
+				own, err = e.KeepOwn(ctx, id)
+			}
+			return view.CardLink(id, f.Subscription, l, own), err
+		}})
+}

@@ -1,0 +1,230 @@
+package billingapi
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// An action changes one subscription.
+type action = func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error)
+
+// act answers with the changed subscription, or with 202 if the request is stored on the subscription and
+// waits for the processor. A repetition then calls finish, and gets the subscription as it is.
+func (s *server) act(w http.ResponseWriter, r *web.Request, asked any, request billing.Request, do, finish action) error {
+	n := nameOf(r)
+	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: asked, resumes: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			now, err := e.Subscription(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			repeats := call.Of(ctx).Repeats() != nil
+			if repeats && now.Requested != request {
+				return showSubscription(w, now, nil)
+			} else if repeats {
+				do = finish
+			}
+			sub, err := do(ctx, e, n)
+			if err != nil && (repeats || call.Of(ctx).Stored()) {
+				e.Log.WarnContext(ctx, "a requested change is not finished yet", "subscription", n.String(), "error", err)
+				now, rerr := e.Subscription(ctx, n)
+				if v, err := showSubscription(w, now, rerr); err == nil {
+					return accepted{v}, nil
+				}
+			}
+			v, err := showSubscription(w, sub, err)
+			if err != nil || sub.Status != billing.CanceledSub {
+				return v, err
+			}
+			list, sum, err := e.WrittenOff(ctx, sub.Name)
+			if len(list) > 0 {
+				v = append(v.(view.Object), view.WrittenOff(list, sum)...)
+			}
+			return v, err
+		}})
+}
+
+func (s *server) pause(w http.ResponseWriter, r *web.Request) error {
+	pause := func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+		return e.Pause(ctx, n)
+	}
+	var f struct{}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.act(w, r, f, billing.RequestPause, pause, pause)
+}
+
+func (s *server) resume(w http.ResponseWriter, r *web.Request) error {
+	var f struct{}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	resume := func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+		return e.Resume(ctx, n)
+	}
+	return s.act(w, r, f, billing.RequestNone, resume, resume)
+}
+
+func (s *server) cancel(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		AtPeriodEnd bool `json:"at_period_end"`
+		Collect     bool `json:"collect"`
+	}
+	err := r.Read(&f)
+	switch {
+	case err != nil:
+		return err
+	case f.AtPeriodEnd && f.Collect:
+		return billing.Invalid("collect", "cannot be combined with at_period_end, which charges overdue periods anyway")
+	case f.Collect && !r.Key.Scope.Includes(key.Charge):
+		return errCollect
+	}
+	cancel := func(ctx context.Context, e *engine.Engine, n billing.Name) (sub *billing.Subscription, err error) {
+		if f.Collect {
+			_, sub, err = e.CancelCollecting(ctx, n)
+			return sub, err
+		}
+		return e.Cancel(ctx, n, f.AtPeriodEnd)
+	}
+	return s.act(w, r, f, billing.RequestCancel, cancel,
+		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+			return e.Cancel(ctx, n, false)
+		})
+}
+
+// skip skips the parked period, or all periods that are due before the day until.
+func (s *server) skip(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Until string `json:"until"`
+	}
+	var x form
+	err := r.Read(&f)
+	until := x.date("until", f.Until)
+	if err = cmp.Or(err, x.err()); err != nil {
+		return err
+	}
+	skip := func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+		if until.IsZero() {
+			return e.SkipParked(ctx, n)
+		}
+		return e.SkipUntil(ctx, n, until)
+	}
+	return s.act(w, r, f, billing.RequestSkip, skip, skip)
+}
+
+// charge charges one period now: that of the path, of the body, or the next one to be collected. The row of
+// the key has the period, so a repetition means the same one.
+func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Period *int   `json:"period"`
+		Reopen string `json:"reopen"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	if text := r.PathValue("period"); text != "" {
+		period, ok := periodOf(text)
+		switch {
+		case !ok:
+			return web.ErrNotFound
+		case f.Period != nil:
+			return billing.Invalid("period", "is in the path already")
+		}
+		f.Period = &period
+	}
+	n := nameOf(r)
+	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f, resumes: true, command: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			sub, err := e.Subscription(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			c := engine.PeriodCharge{Period: sub.AtHand(), Reopen: f.Reopen}
+			if f.Period != nil {
+				c.Period = *f.Period
+			} else if row := call.Of(ctx).Repeats(); row != nil {
+				before, err := billing.DecodeKeyed(row.Item)
+				if err != nil {
+					return nil, err
+				}
+				c.Period = before.Period
+			}
+			a, err := e.ChargePeriod(ctx, n, c)
+			if err != nil {
+				return nil, err
+			}
+			tag(w, a.Subscription.Version)
+			return view.Charged(a, e.Opened.Installation), nil
+		}})
+}
+
+// periods lists the subscription's periods that did not end paid.
+func (s *server) periods(w http.ResponseWriter, r *web.Request) error {
+	var ending billing.Ending
+	return list[billing.EndedPeriod]{names: []string{"ending"}, decode: billing.DecodePeriod, view: view.Period,
+		keep: func(p *billing.EndedPeriod) bool { return ending == "" || p.Ending == ending },
+		open: func(values url.Values) (string, string, error) {
+			switch ending = billing.Ending(values.Get("ending")); ending {
+			case "", billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked:
+			default:
+				return "", "", billing.Invalid("ending", "must be failed, void, skipped or parked")
+			}
+			sub, err := s.Engine.Subscription(r.Context(), nameOf(r))
+			if err != nil {
+				return "", "", err
+			}
+			return sub.Account, billing.PerPrefix + sub.ID + "#SKU#" + sub.Name.SKU + "#", nil
+		}}.send(s, w, r)
+}
+
+// period shows a period: as it is open, as it ended, or as it will be due next, with its receipts.
+func (s *server) period(w http.ResponseWriter, r *web.Request) error {
+	ctx := r.Context()
+	period, ok := periodOf(r.PathValue("period"))
+	sub, err := s.Engine.Subscription(ctx, nameOf(r))
+	if err != nil || !ok {
+		return cmp.Or(err, error(web.ErrNotFound))
+	}
+	ended, err := s.Engine.RecordOf(ctx, sub.Name, period)
+	if billing.IgnoreNotFound(err) != nil {
+		return err
+	}
+	receipts, err := s.Engine.ReceiptsOf(ctx, sub.Name, period)
+	v := view.Object{"account", sub.Account, "subscription", sub.ID, "period", period}
+	switch open := sub.Open; {
+	case open != nil && open.Period == period:
+		v = append(v, "state", "open", "open", view.Open(open))
+	case ended != nil:
+		v = append(v, "state", ended.Ending, "ended", view.Period(ended))
+	case len(receipts) > 0 || period < sub.Period:
+		v = append(v, "state", "paid")
+	case period == sub.Period:
+		v = append(v, "state", "next", "due_date?", view.DueOf(sub))
+	default:
+		return web.ErrNotFound
+	}
+	return show(w, append(v, "receipts", view.Receipts(receipts, s.Engine.Opened.Installation)), err)
+}
+
+func (s *server) proof(w http.ResponseWriter, r *web.Request) error {
+	period, ok := periodOf(r.PathValue("period"))
+	e, err := s.Engine.Fresh(r.Context())
+	if err != nil || !ok {
+		return cmp.Or(err, error(web.ErrNotFound))
+	}
+	x, err := e.Prove(r.Context(), nameOf(r), period)
+	if err != nil {
+		return err
+	}
+	return show(w, view.Proof(x, e.Opened.Installation), nil)
+}

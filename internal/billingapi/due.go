@@ -1,0 +1,80 @@
+package billingapi
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// A dueRow is a row of an index with its place: the partition, of several on a date, and the cursor in it.
+type dueRow struct {
+	billing.DueRow
+	at duePlace
+}
+
+type duePlace struct {
+	Partition string       `json:"partition"`
+	Cursor    store.Cursor `json:"cursor"`
+}
+
+func (r dueRow) place() string {
+	text, _ := json.Marshal(r.at) // strings have a JSON form
+	return string(text)
+}
+
+func (s *server) duePayments(w http.ResponseWriter, r *web.Request) error {
+	return s.due(w, r, schema.PaymentIndex, view.DuePayment)
+}
+
+func (s *server) dueReminders(w http.ResponseWriter, r *web.Request) error {
+	return s.due(w, r, schema.ReminderIndex, view.DueReminder)
+}
+
+func (s *server) due(w http.ResponseWriter, r *web.Request, index string, show func(billing.DueRow) view.Object) error {
+	return web.List(r.Server, w, r, web.ListOptions[dueRow]{Names: []string{"date"},
+		Open: func(values url.Values, after string) (iter.Seq2[dueRow, error], error) {
+			day, err := civil.Parse(values.Get("date"))
+			if err != nil {
+				return nil, billing.Invalid("date", "must be a date such as 2027-01-31")
+			}
+			var from duePlace
+			if after != "" {
+				err = json.Unmarshal([]byte(after), &from)
+			}
+			return s.dueOn(r.Context(), index, day, from), err
+		},
+		Place: dueRow.place,
+		View:  func(x dueRow) any { return show(x.DueRow) }})
+}
+
+func (s *server) dueOn(ctx context.Context, index string, day civil.Date, from duePlace) iter.Seq2[dueRow, error] {
+	e, table := s.Engine, &s.Engine.Tables.RecurringPayments
+	return func(yield func(dueRow, error) bool) {
+		for partition := range e.Partitions(day) {
+			if from.Partition != "" && partition != from.Partition {
+				continue
+			}
+			q := store.Query{Table: e.Table, Index: index, Partition: partition, After: from.Cursor}
+			from = duePlace{}
+			for it, err := range e.Store.Query(ctx, q) {
+				var row dueRow
+				if err == nil {
+					row.at = duePlace{partition, table.CursorAt(index, it)}
+					row.DueRow, err = e.DueRow(ctx, index, it)
+				}
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package billingapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/web"
+)
+
+var (
+	errNothing = &web.Problem{Status: http.StatusUnprocessableEntity, Code: "field", Detail: "the body must have at least one field to change"}
+	errCollect = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "collect needs an API key with scope charge"}
+	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
+	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "busy", Detail: "another run is under way; one runs at a time"}
+)
+
+// problem returns the answer to an error of billing. It logs an error of which the operator must know.
+func (s *server) problem(ctx context.Context, err error) error {
+	if err == nil || errors.As(err, new(*web.Problem)) || errors.As(err, new(*billing.FieldError)) {
+		return err
+	}
+	if e, ok := errors.AsType[*billing.IllegibleError](err); ok { // another tool has written the item
+		return web.Problemf(http.StatusConflict, "illegible", "%s", e.Error())
+	}
+	for _, k := range kinds() {
+		if !errors.Is(err, k.Is) {
+			continue
+		}
+		if k.Status >= http.StatusInternalServerError {
+			s.Engine.Log.ErrorContext(ctx, "billingapi: a request failed", "code", k.Code, "error", web.Shown(err.Error()))
+		}
+		return &web.Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: web.Shown(err.Error())}
+	}
+	return err
+}
+
+// kinds are the answers to billing's errors. The first match counts.
+func kinds() []web.Kind {
+	const conflict, refused, unavailable = http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable
+	return []web.Kind{
+		{Is: call.ErrVersion, Status: http.StatusPreconditionFailed, Code: "version", Title: "The object has changed"},
+		// Before ErrState: a switch, a fence or another process is the reason, and not the object.
+		{Is: charging.ErrOff, Status: conflict, Code: "charging_off", Title: "Charging is off"},
+		{Is: charging.ErrWentBack, Status: conflict, Code: "went_back", Title: "The store was restored and must be reconciled"},
+		{Is: charging.ErrOtherInstallation, Status: conflict, Code: "other_installation", Title: "Another installation has charged"},
+		{Is: charging.ErrOtherProcessor, Status: conflict, Code: "other_processor", Title: "The store belongs to another processor"},
+		{Is: billing.ErrMoved, Status: conflict, Code: "moved", Title: "The store has moved"},
+		{Is: billing.ErrClock, Status: unavailable, Code: "clock", Title: "The server's clock is wrong"},
+		{Is: billing.ErrExists, Status: conflict, Code: "exists", Title: "The object exists"},
+		{Is: processor.ErrUnknown, Status: unavailable, Code: "unknown", Title: "The outcome is unknown"},
+		{Is: store.ErrUnknown, Status: unavailable, Code: "unknown", Title: "The outcome is unknown"},
+		{Is: store.ErrOvertaken, Status: unavailable, Code: "unknown", Title: "The outcome is unknown"},
+		{Is: processor.ErrNotExecuted, Status: unavailable, Code: "processor_busy", Title: "The processor is busy"},
+		{Is: processor.ErrRefused, Status: http.StatusBadGateway, Code: "processor_key", Title: "The processor refuses the server's key"},
+		{Is: processor.ErrAccountRefused, Status: conflict, Code: "processor_account", Title: "The processor refuses the connected account"},
+		{Is: processor.ErrInvalid, Status: refused, Code: "processor", Title: "The processor refuses the request"},
+		{Is: processor.ErrNoIntent, Status: conflict, Code: "no_intent", Title: "The processor does not have the payment intent"},
+		{Is: processor.ErrNoWallet, Status: conflict, Code: "no_wallet", Title: "The processor stores no cards"},
+		{Is: refund.ErrNoRefunds, Status: conflict, Code: "no_refunds", Title: "The processor cannot refund"},
+		{Is: engine.ErrCurrencies, Status: refused, Code: "currencies", Title: "The subscriptions have several currencies"},
+		{Is: billing.ErrState, Status: conflict, Code: "state", Title: "Not possible in this state"},
+		{Is: billing.ErrNoStore, Status: unavailable, Code: "no_store", Title: "The store is gone"},
+		{Is: store.ErrThrottled, Status: unavailable, Code: "busy", Title: "The store is busy"},
+	}
+}

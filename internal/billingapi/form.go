@@ -1,0 +1,80 @@
+package billingapi
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// A form parses the fields of a request, and collects the wrong ones.
+type form struct{ wrong []error }
+
+func (f *form) add(err error) { f.wrong = append(f.wrong, err) }
+
+// addOnce adds a wrong field, unless the field is known to be wrong. An amount needs its currency.
+func (f *form) addOnce(wrong *billing.FieldError) {
+	if !slices.ContainsFunc(f.wrong, func(err error) bool {
+		was, ok := errors.AsType[*billing.FieldError](err)
+		return ok && (was.Field == wrong.Field || was.Field == "currency" && wrong.Field == "amount")
+	}) {
+		f.add(wrong)
+	}
+}
+
+func (f *form) err() error { return errors.Join(f.wrong...) }
+
+// date parses a date, or "" for none.
+func (f *form) date(name, text string) (d civil.Date) {
+	var err error
+	if text == "" {
+		return d
+	}
+	if d, err = civil.Parse(text); err != nil {
+		f.add(billing.Invalid(name, "must be a date such as 2027-01-31"))
+	}
+	return d
+}
+
+// interval parses an interval, or "" for none.
+func (f *form) interval(text string) (i civil.Interval) {
+	var err error
+	if text == "" {
+		return i
+	}
+	if i, err = civil.ParseInterval(text); err != nil {
+		f.add(billing.Invalid("interval", "must be weekly, monthly, quarterly, yearly, or a number of weeks, months or years such as 6 months"))
+	}
+	return i
+}
+
+// A price is an amount in minor units of a currency. Neither is given without the other.
+type price struct {
+	Amount   *int64 `json:"amount"`
+	Currency string `json:"currency"`
+}
+
+// amount parses a price. It returns the zero Amount for a price that is not given or wrong.
+func (f *form) amount(p price) (a money.Amount) {
+	if p == (price{}) {
+		return a
+	}
+	c, err := money.ParseCurrency(p.Currency)
+	if err != nil {
+		f.add(billing.Invalid("currency", "must be an ISO 4217 code such as EUR"))
+	}
+	if p.Amount == nil || *p.Amount <= 0 {
+		f.add(billing.Invalid("amount", "must be a whole number of minor units above zero, such as 500 for 5.00 EUR"))
+		return a
+	}
+	return money.New(*p.Amount, c)
+}
+
+// periodOf parses the number of a period in a path.
+func periodOf(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && strconv.Itoa(n) == text
+}

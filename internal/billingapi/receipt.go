@@ -1,0 +1,160 @@
+package billingapi
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// createReceipt records a manual payment. It answers with 202 if the payment waits until the processor shows
+// the period's payment intent as canceled.
+func (s *server) createReceipt(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Period *int `json:"period"`
+		price
+		Overpaid bool   `json:"overpaid"`
+		Note     string `json:"note"`
+		Date     string `json:"date"`
+	}
+	var x form
+	err := r.Read(&f)
+	n := nameOf(r)
+	m := engine.ManualPayment{Period: f.Period, Amount: x.amount(f.price), Overpaid: f.Overpaid, Note: f.Note, Date: x.date("date", f.Date)}
+	if err = cmp.Or(err, x.err()); err != nil {
+		return err
+	}
+	record := func(ctx context.Context, e *engine.Engine) (any, error) {
+		done, err := e.CreateReceipt(ctx, n, m)
+		switch {
+		case err != nil:
+			return nil, err
+		case done.Receipt != nil:
+			return view.Receipt(done.Receipt, e.Opened.Installation), nil
+		case done.Requested:
+			return accepted{view.Object{"account", n.Account, "subscription", n.ID, "period", done.Period, "requested", true}}, nil
+		}
+		return view.Object{"account", n.Account, "subscription", n.ID, "period", done.Period}, nil // its receipt has expired
+	}
+	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(n), asked: f, do: record, resumes: true, command: true})
+}
+
+// accountOf returns the parameter account: the items of one account are found without a scan.
+func accountOf(values url.Values) (string, error) {
+	id := values.Get("account")
+	return id, billing.CheckID("account", id)
+}
+
+// receipts lists an account's receipts, oldest first, with the refunds and disputes of their charges.
+func (s *server) receipts(w http.ResponseWriter, r *web.Request) error {
+	var from, to civil.Date
+	var reversals map[string][]*billing.ReversalRecord
+	return list[billing.Receipt]{names: []string{"account", "from", "to"}, decode: billing.DecodeReceipt,
+		open: func(values url.Values) (id, _ string, err error) {
+			var x form
+			from, to = x.date("from", values.Get("from")), x.date("to", values.Get("to"))
+			if id, err = accountOf(values); err != nil {
+				x.add(err)
+			}
+			if err = x.err(); err == nil {
+				reversals, err = s.reversalsOf(r.Context(), id)
+			}
+			return id, billing.RecPrefix, err
+		},
+		keep: func(x *billing.Receipt) bool {
+			day := civil.Of(x.Processed.UTC())
+			return !day.Before(from) && (to.IsZero() || !day.After(to))
+		},
+		view: func(x *billing.Receipt) view.Object { return s.viewReceipt(x, reversals) }}.send(s, w, r)
+}
+
+// reversalsOf returns the account's refunds and disputes by charge.
+func (s *server) reversalsOf(ctx context.Context, id string) (map[string][]*billing.ReversalRecord, error) {
+	all := map[string][]*billing.ReversalRecord{}
+	for x, err := range listed(ctx, s, id, billing.RefPrefix, "", billing.DecodeReversal) {
+		if err != nil {
+			return nil, err
+		}
+		all[x.of.Charge] = append(all[x.of.Charge], x.of)
+	}
+	return all, nil
+}
+
+func (s *server) viewReceipt(r *billing.Receipt, reversals map[string][]*billing.ReversalRecord) view.Object {
+	var own []*billing.ReversalRecord
+	if r.Kind == billing.Charged {
+		own = reversals[r.Charge]
+	}
+	return view.Receipt(r, s.Engine.Opened.Installation, own...)
+}
+
+// find returns the account's receipt with the number. The number does not identify the account.
+func (s *server) find(ctx context.Context, account, number string) (*billing.Receipt, error) {
+	if err := billing.CheckID("account", account); err != nil {
+		return nil, err
+	}
+	for x, err := range listed(ctx, s, account, billing.RecPrefix, "", billing.DecodeReceipt) {
+		if err != nil || x.of.Number(s.Engine.Opened.Installation) == number {
+			return x.of, err
+		}
+	}
+	return nil, web.ErrNotFound
+}
+
+func (s *server) receipt(w http.ResponseWriter, r *web.Request) error {
+	values, err := r.Values("account")
+	if err != nil {
+		return err
+	}
+	found, err := s.find(r.Context(), values.Get("account"), r.PathValue("number"))
+	if err != nil {
+		return err
+	}
+	reversals, err := s.reversalsOf(r.Context(), found.Account)
+	return show(w, s.viewReceipt(found, reversals), err)
+}
+
+// refund gives back all or a part of a receipt's charge. The same key is the same refund.
+func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Account string `json:"account"`
+		price
+		Reason processor.RefundReason `json:"reason"`
+	}
+	var x form
+	err := r.Read(&f)
+	amount := x.amount(f.price)
+	if err = cmp.Or(err, x.err()); err != nil {
+		return err
+	}
+	found, err := s.find(r.Context(), f.Account, r.PathValue("number"))
+	if err != nil {
+		return err
+	}
+	o := refund.Order{Name: found.Name, Period: found.Period, Amount: amount, Reason: f.Reason}
+	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(found.Name), asked: f, resumes: true, command: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			given, _, err := e.Refunds().Refund(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return view.Reversal(given), nil
+		}})
+}
+
+// refunds lists an account's refunds and disputes, oldest first.
+func (s *server) refunds(w http.ResponseWriter, r *web.Request) error {
+	return list[billing.ReversalRecord]{names: []string{"account"}, decode: billing.DecodeReversal, view: view.Reversal,
+		open: func(values url.Values) (string, string, error) {
+			id, err := accountOf(values)
+			return id, billing.RefPrefix, err
+		}}.send(s, w, r)
+}

@@ -1,0 +1,238 @@
+package billingapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// The kinds of runs besides the daily jobs. A record counts what such a run found.
+const (
+	verify    billing.Kind = "verify"
+	reconcile billing.Kind = "reconcile"
+)
+
+func runKinds() []billing.Kind {
+	return []billing.Kind{billing.Payments, billing.Reminders, verify, reconcile}
+}
+
+func isJob(kind billing.Kind) bool { return kind == billing.Payments || kind == billing.Reminders }
+
+var errKind = billing.Invalid("kind", "must be payments, reminders, verify or reconcile")
+
+// Runs does the long work that requests start in this process, one run at a time.
+type Runs struct {
+	job       func(ctx context.Context, kind billing.Kind, o job.Options) error
+	reconcile func(ctx context.Context) (adopted int, err error)
+	busy      atomic.Bool
+	work      chan func(context.Context)
+}
+
+// NewRuns returns Runs that run a daily job or reconcile as the commands do.
+func NewRuns(daily func(context.Context, billing.Kind, job.Options) error, reconcile func(context.Context) (int, error)) *Runs {
+	return &Runs{job: daily, reconcile: reconcile, work: make(chan func(context.Context), 1)}
+}
+
+// Run does the requested work until ctx ends. The next daily job continues a job that is cut off.
+func (r *Runs) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case do := <-r.work:
+			do(ctx)
+			r.busy.Store(false)
+		}
+	}
+}
+
+const (
+	firstZone   = 14 * time.Hour  // offset of the time zone in which each day begins first
+	workers     = 16              // the default of duesday run
+	recordEvery = 2 * time.Second // as a job writes its record
+	mostRuns    = 1000            // of a kind in a list
+)
+
+// createRun stores the run's record with the key, and then starts the run.
+func (s *server) createRun(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Kind billing.Kind `json:"kind"`
+		Date string       `json:"date"`
+	}
+	var x form
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	day := x.date("date", f.Date)
+	if !slices.Contains(runKinds(), f.Kind) {
+		x.add(errKind)
+	} else if !isJob(f.Kind) && !r.Key.Scope.Includes(key.Admin) {
+		return errAdmin
+	}
+	if day.After(civil.Of(s.Engine.Now().Add(firstZone))) || f.Date != "" && !isJob(f.Kind) {
+		x.add(billing.Invalid("date", "must be a day that has begun, and is for payments and reminders only"))
+	}
+	if err := x.err(); err != nil {
+		return err
+	}
+	return s.once(w, r, post{asked: f,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			v, err := s.start(ctx, e, f.Kind, day)
+			return accepted{v}, err
+		}})
+}
+
+// start stores the record of the run, and hands the run to Runs.
+func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind, day civil.Date) (v any, err error) {
+	if !s.Runs.busy.CompareAndSwap(false, true) {
+		return nil, errBusy
+	}
+	defer func() {
+		if err != nil {
+			s.Runs.busy.Store(false)
+		}
+	}()
+	if busy, _, err := worker.Busy(ctx, e.Sharing.Claims, kind); busy != nil || err != nil {
+		return nil, cmp.Or(err, error(errBusy))
+	}
+	run := job.NewRun(e, kind, day)
+	call.Of(ctx).Object = "runs/" + run.ID
+	if err := call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
+		return nil, err
+	}
+	s.Runs.work <- func(ctx context.Context) { s.execute(ctx, e, run, day) }
+	return viewRun(&job.Report{Run: *run, State: job.Running}), nil
+}
+
+// execute does the run, and records its end, unless a job has recorded that itself.
+func (s *server) execute(ctx context.Context, e *engine.Engine, run *billing.Run, day civil.Date) {
+	var err error
+	if !isJob(run.Kind) {
+		err = s.inspect(ctx, e, run)
+	} else if err = s.Runs.job(ctx, run.Kind, job.Options{ID: run.ID, Date: day, Workers: workers}); err == nil {
+		return
+	}
+	always := context.WithoutCancel(ctx)
+	if now, rerr := e.Run(always, run.Kind, run.ID); rerr == nil && !now.Ended.IsZero() {
+		return
+	}
+	run.Ended, run.Completed = e.Now(), err == nil
+	if run.Seen = run.Ended; err != nil {
+		run.Reason = secret.MaskCards(err.Error())
+	}
+	if err = errors.Join(err, e.Store.Commit(always, run.Write(e.Table))); err != nil {
+		e.Log.Error("a requested run failed", "run", run.ID, "kind", string(run.Kind), "error", err)
+	}
+}
+
+// inspect does a verify or reconcile run under a claim.
+func (s *server) inspect(ctx context.Context, e *engine.Engine, run *billing.Run) error {
+	claim := worker.NewClaim(e.Sharing.Claims, run)
+	if err := claim.Hold(ctx); err != nil {
+		return err
+	}
+	defer claim.End()
+	seen := *run
+	defer e.Sharing.Ticker.Every(recordEvery, func() {
+		seen.Seen = e.Now()
+		_ = e.Store.Commit(context.WithoutCancel(ctx), seen.Write(e.Table)) // the next write replaces one that failed
+	})()
+	if run.Kind == reconcile {
+		n, err := s.Runs.reconcile(ctx)
+		run.Counts = map[engine.Outcome]int{"adopted": n}
+		return err
+	}
+	a, err := e.Audit(ctx, func(int64) {})
+	if err != nil {
+		return err
+	}
+	run.Counts = map[engine.Outcome]int{"subscriptions": a.Subscriptions, "receipts": a.Receipts, "charges": a.Charges,
+		"problems": len(a.Problems), "notes": len(a.Notes)}
+	if len(a.Problems) > 0 {
+		run.Reason = a.Problems[0].Account + "/" + a.Problems[0].Subscription + ": " + a.Problems[0].Detail
+	}
+	return nil
+}
+
+func viewRun(r *job.Report) view.Object {
+	if isJob(r.Kind) {
+		return view.Run(r)
+	}
+	v := view.Object{"run", r.ID, "state", r.State, "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
+		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason}
+	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
+		v = append(v, string(name), r.Counts[name])
+	}
+	return v
+}
+
+// placeOf orders runs by their start.
+func placeOf(r *job.Report) string { return view.Stamp(r.Started) + " " + r.ID }
+
+// runs lists the latest runs, the most recently started first.
+func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
+	return web.List(r.Server, w, r, web.ListOptions[*job.Report]{Names: []string{"kind"}, Place: placeOf,
+		View: func(x *job.Report) any { return viewRun(x) },
+		Open: func(values url.Values, after string) (iter.Seq2[*job.Report, error], error) {
+			var all []*job.Report
+			asked := billing.Kind(values.Get("kind"))
+			for _, kind := range runKinds() {
+				if asked != "" && kind != asked {
+					continue
+				}
+				found, err := job.Latest(r.Context(), s.Engine, kind, mostRuns)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, found...)
+			}
+			if asked != "" && !slices.Contains(runKinds(), asked) {
+				return nil, errKind
+			}
+			slices.SortFunc(all, func(a, b *job.Report) int { return cmp.Compare(placeOf(b), placeOf(a)) })
+			return func(yield func(*job.Report, error) bool) {
+				for _, x := range all {
+					if (after == "" || placeOf(x) < after) && !yield(x, nil) {
+						return
+					}
+				}
+			}, nil
+		}})
+}
+
+func (s *server) getRun(w http.ResponseWriter, r *web.Request) error {
+	v, err := s.findRun(r.Context(), r.PathValue("run"))
+	return show(w, v, err)
+}
+
+// findRun returns the view of the run with the ID, of whatever kind.
+func (s *server) findRun(ctx context.Context, id string) (any, error) {
+	for _, kind := range runKinds() {
+		found, err := job.Find(ctx, s.Engine, kind, id)
+		if err == nil {
+			return viewRun(found), nil
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return nil, web.ErrNotFound
+}

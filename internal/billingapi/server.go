@@ -1,0 +1,232 @@
+// Package billingapi implements billing's routes of the HTTP API: accounts, subscriptions, periods,
+// receipts, runs, and the installation's settings and keys.
+//
+// Each route calls the function that the command of the same name calls. The package decides nothing about
+// money. Package web defines the conventions of requests and answers.
+package billingapi
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// Options configure the routes. All fields are required.
+type Options struct {
+	Engine *engine.Engine
+	Keys   *key.Ring
+	Runs   *Runs
+	Look   func(ctx context.Context) []status.Check // checks the installation's health
+}
+
+type server struct{ Options }
+
+// Routes returns the routes. A key that is bound to a merchant may call none of them.
+func Routes(o Options) []web.Route {
+	s := &server{o}
+	all := append(s.subscribers(), s.others()...)
+	for i := range all {
+		do := all[i].Do
+		all[i].Do = func(w http.ResponseWriter, r *web.Request) error { return s.problem(r.Context(), do(w, r)) }
+	}
+	return all
+}
+
+func route(scope key.Scope, operation, pattern string, do web.Handler) web.Route {
+	return web.Route{Pattern: pattern, Operation: operation, Scope: scope, Do: do}
+}
+
+// subscribers are the routes under an account.
+func (s *server) subscribers() []web.Route {
+	const subscriptions = "/v1/accounts/{account}/subscriptions"
+	const one, period = subscriptions + "/{subscription}", subscriptions + "/{subscription}/periods/{period}"
+	return []web.Route{
+		route(key.Write, "createAccount", "POST /v1/accounts", s.createAccount),
+		route(key.Read, "getAccount", "GET /v1/accounts/{account}", s.getAccount),
+		route(key.Write, "updateAccount", "PATCH /v1/accounts/{account}", s.updateAccount),
+		route(key.Write, "attachPaymentMethod", "POST /v1/accounts/{account}/payment_methods", s.attach),
+		route(key.Write, "createCardLink", "POST /v1/accounts/{account}/card_links", s.cardLink),
+		route(key.Write, "createSubscription", "POST "+subscriptions, s.createSubscription),
+		route(key.Read, "previewSubscription", "POST "+subscriptions+"/preview", s.previewSubscription),
+		route(key.Read, "getSubscriptionsByAccount", "GET "+subscriptions, s.subscriptionsOf),
+		route(key.Read, "getSubscription", "GET "+one, s.getSubscription),
+		route(key.Write, "updateSubscription", "PATCH "+one, s.updateSubscription),
+		route(key.Write, "changePlan", "POST "+one+"/plan", s.changePlan),
+		route(key.Read, "previewPlan", "POST "+one+"/plan/preview", s.previewPlan),
+		route(key.Write, "pauseSubscription", "POST "+one+"/pause", s.pause),
+		route(key.Write, "resumeSubscription", "POST "+one+"/resume", s.resume),
+		route(key.Write, "cancelSubscription", "POST "+one+"/cancel", s.cancel),
+		route(key.Write, "skipPeriod", "POST "+one+"/skip", s.skip),
+		route(key.Charge, "chargeSubscription", "POST "+one+"/charge", s.charge),
+		route(key.Read, "listPeriods", "GET "+one+"/periods", s.periods),
+		route(key.Read, "getPeriod", "GET "+period, s.period),
+		route(key.Charge, "chargePeriod", "POST "+period+"/charge", s.charge),
+		route(key.Read, "provePeriod", "GET "+period+"/proof", s.proof),
+		route(key.Charge, "createReceipt", "POST "+one+"/receipts", s.createReceipt),
+	}
+}
+
+func (s *server) others() []web.Route {
+	return []web.Route{
+		route(key.Read, "getReceiptsByAccount", "GET /v1/receipts", s.receipts),
+		route(key.Read, "getReceipt", "GET /v1/receipts/{number}", s.receipt),
+		route(key.Charge, "createRefund", "POST /v1/receipts/{number}/refunds", s.refund),
+		route(key.Read, "listRefunds", "GET /v1/refunds", s.refunds),
+		route(key.Read, "getDuePaymentsByDate", "GET /v1/due/payments", s.duePayments),
+		route(key.Read, "getDueRemindersByDate", "GET /v1/due/reminders", s.dueReminders),
+		route(key.Charge, "createRun", "POST /v1/runs", s.createRun),
+		route(key.Read, "listRuns", "GET /v1/runs", s.runs),
+		route(key.Read, "getRun", "GET /v1/runs/{run}", s.getRun),
+		route(key.Read, "getReport", "GET /v1/report", s.report),
+		route(key.Read, "getStatus", "GET /v1/status", s.status),
+		route(key.Read, "getCharging", "GET /v1/charging", s.charging),
+		route(key.Admin, "setCharging", "PUT /v1/charging", s.setCharging),
+		route(key.Read, "getSettings", "GET /v1/settings", s.settings),
+		route(key.Admin, "updateSettings", "PATCH /v1/settings", s.setSettings),
+		route(key.Admin, "createKey", "POST /v1/keys", s.createKey),
+		route(key.Admin, "listKeys", "GET /v1/keys", s.keys),
+		route(key.Admin, "revokeKey", "DELETE /v1/keys/{key}", s.revokeKey),
+	}
+}
+
+// show answers a GET, PATCH or PUT.
+func show(w http.ResponseWriter, v any, err error) error {
+	if err == nil {
+		web.Send(w, http.StatusOK, v)
+	}
+	return err
+}
+
+// A post answers a POST that changes something.
+type post struct {
+	status int    // of the answer to a request that is finished
+	object string // path of the object that is created or changed; "": do sets it
+	asked  any    // decoded body
+	do     func(ctx context.Context, e *engine.Engine) (any, error)
+
+	// resumes means that do also continues a request that was cut off, without another attempt, if the call
+	// repeats it. Otherwise, a repetition gets the object as it is now.
+	resumes bool
+	command bool // with resumes: a command may have used the key, and the engine compares the requests
+}
+
+// accepted is the answer of a request that is stored, and that waits for the processor or for a run.
+type accepted struct{ answer any }
+
+// once opens the engine with the current settings, as each command does, and answers the request once.
+func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
+	e, err := s.Engine.Fresh(r.Context())
+	if err != nil {
+		return err
+	}
+	do := func(ctx context.Context) (int, any, error) {
+		v, err := p.do(ctx, e)
+		if a, ok := v.(accepted); ok {
+			return http.StatusAccepted, a.answer, err
+		}
+		return p.status, v, err
+	}
+	return r.Server.Once(w, r, web.Change{Object: p.object, Asked: p.asked, Do: do,
+		Again: func(ctx context.Context, row *call.Row) (v any, err error) {
+			if row.Hash == "" && !p.command {
+				return nil, web.KeyUsed(row.Object)
+			}
+			if !p.resumes {
+				return s.object(ctx, w, row.Object)
+			}
+			k := *call.Of(ctx)
+			k.Key, k.Hash, k.Object = r.Header.Get(web.KeyHeader), row.Hash, row.Object
+			ctx = call.With(ctx, &k)
+			if row.Hash != "" {
+				_, err = call.Begin(ctx, e.Store, nil)
+			}
+			if err == nil {
+				_, v, err = do(ctx)
+			}
+			return v, err
+		}})
+}
+
+// object returns the object at the path as it is now, without secrets.
+func (s *server) object(ctx context.Context, w http.ResponseWriter, path string) (any, error) {
+	switch part := strings.Split(path, "/"); {
+	case part[0] == "accounts" && len(part) == 2:
+		a, err := s.Engine.Account(ctx, part[1])
+		return showAccount(w, a, err)
+	case part[0] == "accounts" && len(part) >= 4:
+		sub, err := s.Engine.Subscription(ctx, billing.Name{Account: part[1], ID: part[3]})
+		return showSubscription(w, sub, err)
+	case part[0] == "runs" && len(part) == 2:
+		return s.findRun(ctx, part[1])
+	case part[0] == "keys" && len(part) == 2:
+		return s.findKey(ctx, part[1])
+	}
+	return nil, fmt.Errorf("row of an idempotency key: no object %q", path)
+}
+
+// tag sets the ETag of an object with a version.
+func tag(w http.ResponseWriter, version int64) {
+	w.Header().Set("ETag", `"`+strconv.FormatInt(version, 10)+`"`)
+}
+
+// A row is one of a list in an account's partition, with its sort key.
+type row[T any] struct {
+	of  *T
+	key string
+}
+
+// listed yields the account's items of one kind after the sort key. It leaves out items that another tool
+// has made unreadable, and logs them.
+func listed[T any](ctx context.Context, s *server, account, prefix, after string, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
+	return func(yield func(row[T], error) bool) {
+		q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
+		if after != "" {
+			q.After = store.Cursor{Key: store.Key{PK: q.Partition, SK: after}}
+		}
+		for it, err := range s.Engine.Store.Query(ctx, q) {
+			x := row[T]{key: billing.KeyOf(it).SK}
+			if err == nil {
+				if x.of, err = decode(it); err != nil {
+					s.Engine.Log.WarnContext(ctx, "a list leaves out an item that cannot be read", "error", err)
+					continue
+				}
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A list answers with the items of one kind in an account's partition.
+type list[T any] struct {
+	names  []string // parameters, beside limit and cursor
+	open   func(values url.Values) (account, prefix string, err error)
+	decode func(store.Item) (*T, error)
+	keep   func(*T) bool // nil: all
+	view   func(*T) view.Object
+}
+
+func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
+	return web.List(r.Server, w, r, web.ListOptions[row[T]]{Names: l.names,
+		Open: func(values url.Values, after string) (iter.Seq2[row[T], error], error) {
+			account, prefix, err := l.open(values)
+			return listed(r.Context(), s, account, prefix, after, l.decode), err
+		},
+		Place: func(x row[T]) string { return x.key },
+		Keep:  func(x row[T]) bool { return l.keep == nil || l.keep(x.of) },
+		View:  func(x row[T]) any { return l.view(x.of) }})
+}

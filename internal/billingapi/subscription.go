@@ -1,0 +1,233 @@
+package billingapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// nameOf returns the name of the subscription in the path.
+func nameOf(r *web.Request) billing.Name {
+	return billing.Name{Account: r.PathValue("account"), ID: r.PathValue("subscription")}
+}
+
+// pathOf returns the subscription's path, without /v1/.
+func pathOf(n billing.Name) string { return "accounts/" + n.Account + "/subscriptions/" + n.ID }
+
+func showSubscription(w http.ResponseWriter, sub *billing.Subscription, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	tag(w, sub.Version)
+	return view.Subscription(sub), nil
+}
+
+// shownDues is the number of upcoming due dates that a preview shows, as the commands do.
+const shownDues = 3
+
+// preview answers with a subscription that is not stored.
+func preview(w http.ResponseWriter, sub *billing.Subscription, err error) error {
+	if err != nil {
+		return err
+	}
+	return show(w, append(view.Subscription(sub), "next_due", view.List(sub.Upcoming(shownDues), view.Upcoming)), nil)
+}
+
+type subscriptionForm struct {
+	Subscription string `json:"subscription"`
+	SKU          string `json:"sku"`
+	price
+	PaymentDay   int                `json:"payment_day"`
+	Method       string             `json:"payment_method"`
+	Collection   billing.Collection `json:"collection"`
+	Start        string             `json:"start_date"`
+	TrialDays    int                `json:"trial_days"`
+	NextPayment  string             `json:"next_payment_date"`
+	Interval     string             `json:"interval"`
+	ReminderDays *int               `json:"reminder_days"`
+	Installments int                `json:"installments"`
+	Address      string             `json:"address"`
+
+	// Of an account that does not exist yet.
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Locale   string `json:"locale"`
+	Customer string `json:"customer"`
+	Fallback string `json:"fallback"`
+	TimeZone string `json:"time_zone"`
+}
+
+// readSubscription reads a new subscription, or returns all wrong fields.
+func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscription, err error) {
+	if err := r.Read(&f); err != nil {
+		return f, n, err
+	}
+	var x form
+	n = billing.NewSubscription{Account: r.PathValue("account"), ID: f.Subscription, SKU: f.SKU, Amount: x.amount(f.price),
+		PaymentDay: f.PaymentDay, Method: f.Method, Collection: f.Collection, Start: x.date("start_date", f.Start),
+		TrialDays: f.TrialDays, NextPayment: x.date("next_payment_date", f.NextPayment), Interval: x.interval(f.Interval),
+		ReminderDays: billing.DefaultReminderDays, Installments: f.Installments, Address: f.Address, Email: f.Email,
+		Name: f.Name, Locale: f.Locale, Customer: f.Customer, Fallback: f.Fallback, TimeZone: f.TimeZone}
+	if f.ReminderDays != nil {
+		n.ReminderDays = *f.ReminderDays
+	}
+	for _, wrong := range n.Problems() {
+		x.addOnce(wrong)
+	}
+	return f, n, x.err()
+}
+
+func (s *server) createSubscription(w http.ResponseWriter, r *web.Request) error {
+	f, n, err := readSubscription(r)
+	if err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(billing.Name{Account: n.Account, ID: n.ID}), asked: f,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			sub, err := e.CreateSubscription(ctx, n)
+			return showSubscription(w, sub, err)
+		}})
+}
+
+// previewSubscription shows what createSubscription would store.
+func (s *server) previewSubscription(w http.ResponseWriter, r *web.Request) error {
+	_, n, err := readSubscription(r)
+	if err != nil {
+		return err
+	}
+	sub, err := s.Engine.Preview(r.Context(), n)
+	return preview(w, sub, err)
+}
+
+func (s *server) subscriptionsOf(w http.ResponseWriter, r *web.Request) error {
+	return list[billing.Subscription]{decode: billing.DecodeSubscription, view: view.Subscription,
+		open: func(url.Values) (string, string, error) {
+			a, err := s.Engine.Account(r.Context(), r.PathValue("account"))
+			if err != nil {
+				return "", "", err
+			}
+			return a.ID, billing.SubPrefix, nil
+		}}.send(s, w, r)
+}
+
+func (s *server) getSubscription(w http.ResponseWriter, r *web.Request) error {
+	v, err := s.object(r.Context(), w, pathOf(nameOf(r)))
+	return show(w, v, err)
+}
+
+type planForm struct {
+	SKU *string `json:"sku"`
+	price
+	From   string `json:"from"`
+	Notify bool   `json:"notify"`
+}
+
+// change returns the change of the plan, and the wrong fields.
+func (f *planForm) change() (c billing.Change, x form) {
+	c = billing.Change{SKU: f.SKU, From: x.date("from", f.From), Notify: f.Notify}
+	if amount := x.amount(f.price); !amount.IsZero() {
+		c.Amount = &amount
+	}
+	if f.SKU == nil && f.price == (price{}) && (f.Notify || f.From != "") {
+		x.add(billing.Invalid("sku", "is missing: from and notify need a new sku or amount"))
+	}
+	return c, x
+}
+
+// updateSubscription changes the subscription. If the key may charge, a new payment method is tried at once
+// on an open period. Otherwise, the next payment run tries it.
+func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		planForm
+		PaymentDay   *int                `json:"payment_day"`
+		Early        bool                `json:"early"`
+		Method       *string             `json:"payment_method"`
+		Collection   *billing.Collection `json:"collection"`
+		ReminderDays *int                `json:"reminder_days"`
+		Address      *string             `json:"address"`
+		PaidOnce     bool                `json:"paid_once"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	c, x := f.change()
+	c.PaymentDay, c.Early, c.Method, c.Collection, c.ReminderDays, c.Address = f.PaymentDay, f.Early, f.Method, f.Collection, f.ReminderDays, f.Address
+	n, ctx := nameOf(r), r.Context()
+	switch nothing := c == (billing.Change{}) && len(x.wrong) == 0; {
+	case f.Early && f.PaymentDay == nil:
+		x.add(billing.Invalid("early", "needs a new payment_day"))
+	case f.PaidOnce && !nothing:
+		x.add(billing.Invalid("paid_once", "cannot be combined with other fields"))
+	case nothing && !f.PaidOnce:
+		return errNothing
+	}
+	e, err := s.Engine.Fresh(ctx)
+	if err = cmp.Or(x.err(), err); err != nil {
+		return err
+	}
+	var sub *billing.Subscription
+	if f.PaidOnce {
+		if _, err = e.AnswerDoubts(ctx, n); err == nil {
+			sub, err = e.Subscription(ctx, n)
+		}
+	} else {
+		sub, err = e.UpdateSubscription(ctx, n, c)
+	}
+	if err == nil && c.Method != nil && (sub.Open != nil || sub.Collect > 0) && r.Key.Scope.Includes(key.Charge) {
+		if _, sub, err = e.CollectNow(ctx, n); errors.Is(err, charging.ErrOff) {
+			err = nil
+		}
+	}
+	v, err := showSubscription(w, sub, err)
+	return show(w, v, err)
+}
+
+func (s *server) changePlan(w http.ResponseWriter, r *web.Request) error {
+	n, c, f, err := s.readPlan(r)
+	if err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			sub, err := e.UpdateSubscription(ctx, n, c)
+			return showSubscription(w, sub, err)
+		}})
+}
+
+func (s *server) readPlan(r *web.Request) (n billing.Name, c billing.Change, f planForm, err error) {
+	if err := r.Read(&f); err != nil {
+		return n, c, f, err
+	}
+	c, x := f.change()
+	if err = x.err(); err == nil && c == (billing.Change{}) {
+		err = errNothing
+	}
+	return nameOf(r), c, f, err
+}
+
+// previewPlan shows what changePlan would store.
+func (s *server) previewPlan(w http.ResponseWriter, r *web.Request) error {
+	n, c, _, err := s.readPlan(r)
+	if err != nil {
+		return err
+	}
+	sub, err := s.Engine.Subscription(r.Context(), n)
+	if err == nil && sub.Over() {
+		err = fmt.Errorf("subscription %s is %s: %w", sub.Name, sub.Status, billing.ErrState)
+	}
+	if err == nil {
+		err = sub.ChangeTerms(c, sub.Today(civil.Date{}, s.Engine.Now()))
+	}
+	return preview(w, sub, err)
+}
