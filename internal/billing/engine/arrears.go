@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -54,7 +55,7 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 	if err != nil || s.Over() {
 		return results, s, err
 	}
-	s, err = e.Cancel(ctx, n, false)
+	s, err = e.Cancel(call.After(ctx), n, false) // also in a repetition, which finds the subscription as it was left
 	return results, s, err
 }
 

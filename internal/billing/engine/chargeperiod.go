@@ -84,9 +84,9 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 var errDealt = errors.New("the request was dealt with")
 
 // dealt returns errPaid or errDealt if a repeated request for the period has nothing left to do.
-// The period has then ended, or it is open and a run tries it again on a later day.
+// The period has then ended, or it was declined and a run tries it again on a later day.
 func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, period int) error {
-	if s.AtHand() == period && s.NextOpen() == nil {
+	if s.AtHand() == period && (s.NextOpen() == nil || s.Open.Unanswered()) {
 		return nil
 	}
 	_, err := e.RecordOf(ctx, s.Name, period)
