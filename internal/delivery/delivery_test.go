@@ -4,11 +4,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -249,10 +251,10 @@ func TestCheck(t *testing.T) {
 	w := newWorld(t)
 	for url, wrong := range map[string]bool{"https://example.com/a?b=c": false, "http://127.0.0.1:8080": false, "ftp://example.com": true,
 		"example.com": true, "https://": true, "https://user:secret@example.com": true, "https://example.com#a": true,
-		"https://example.com/" + strings.Repeat("a", 500): true, "": true, "https://[::1": true} {
+		"https://example.com/" + strings.Repeat("a", mostURL): true, "": true, "https://[::1": true} {
 		_, _, err := w.Create(t.Context(), url, nil)
 		if e, is := errors.AsType[*field.Error](err); is != wrong || is && (e.Field != "url" || strings.Contains(err.Error(), "secret@")) {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("%.40s: %v", url, err)
 		}
 	}
 	_, _, err := w.Create(t.Context(), "", []string{"period.*", "period.unknown"})
@@ -285,5 +287,38 @@ func TestDelete(t *testing.T) {
 	w.drain(x)
 	if len(r.requests()) != 1 || len(w.messages(Filter{Endpoint: e.ID})) != 0 {
 		t.Error(len(r.requests()))
+	}
+}
+
+// TestTypes: the user's page explains every type, and the API's description names it.
+func TestTypes(t *testing.T) {
+	for _, name := range []string{"../openapi/openapi.json", "../../docs/deliveries.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range Types() {
+			_, last, _ := strings.Cut(kind, ".")
+			if !strings.Contains(string(text), kind) && !strings.Contains(string(text), "`."+last+"`") {
+				t.Errorf("%s does not name %s", name, kind)
+			}
+		}
+	}
+}
+
+// TestExpect: a call that expects another version changes nothing.
+func TestExpect(t *testing.T) {
+	w := newWorld(t)
+	e := w.create("https://example.com")
+	ctx := call.With(t.Context(), &call.Call{Expect: 7})
+	_, updated := w.Update(ctx, e.ID, Change{})
+	_, rotated := w.Rotate(ctx, e.ID, false)
+	for _, err := range []error{updated, rotated, w.Delete(ctx, e.ID)} {
+		if !errors.Is(err, call.ErrVersion) {
+			t.Error(err)
+		}
+	}
+	if got, err := w.Update(call.With(t.Context(), &call.Call{Expect: 1}), e.ID, Change{Types: &[]string{"run.*"}}); err != nil || got.Version != 2 {
+		t.Error(got, err)
 	}
 }

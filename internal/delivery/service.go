@@ -236,7 +236,7 @@ func (s *Service) change(ctx context.Context, id string, do func(*Endpoint) erro
 			return err
 		}
 		same := store.AttributeEquals(schema.Version, store.Int(e.Version))
-		if err = do(e); err != nil {
+		if err = cmp.Or(call.Check(ctx, e.item()), do(e)); err != nil {
 			return err
 		}
 		e.Version++
@@ -252,9 +252,7 @@ func (s *Service) change(ctx context.Context, id string, do func(*Endpoint) erro
 // stored must be shown.
 func (s *Service) commit(ctx context.Context, e *Endpoint, same store.Condition) error {
 	defer s.forget()
-	if c := call.Of(ctx); c != nil && c.Object == "" {
-		c.Object = "endpoints/" + e.ID
-	}
+	call.Creates(ctx, "endpoints/"+e.ID)
 	it := e.item()
 	err := call.Commit(ctx, s.o.Store, store.Put(s.table, it, same))
 	if errors.Is(err, store.ErrUnknown) {
@@ -268,7 +266,11 @@ func (s *Service) commit(ctx context.Context, e *Endpoint, same store.Condition)
 // Delete removes the endpoint. Its messages are not sent any more.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	defer s.forget()
-	if _, err := s.Endpoint(ctx, id); errors.Is(err, store.ErrNotFound) {
+	e, err := s.Endpoint(ctx, id)
+	if e == nil {
+		return err
+	}
+	if err = call.Check(ctx, e.item()); err != nil {
 		return err
 	}
 	return call.Commit(ctx, s.o.Store, store.Delete(s.table, endpointKey(id)))
