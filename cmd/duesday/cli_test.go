@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // The exit codes.
@@ -133,7 +135,38 @@ func (c *cli) json(code int, args ...string) any {
 	if r.code != code {
 		c.t.Fatalf("duesday %s: exit %d, want %d\n%s%s", strings.Join(args, " "), r.code, code, r.errors, r.out)
 	}
-	return decode(c.t, r.out)
+	v := decode(c.t, r.out)
+	if name := args[0]; name != "export" && name != "schema" {
+		checkJSON(c.t, strings.Join(args, " "), v)
+	}
+	return v
+}
+
+// checkJSON checks the conventions of --json: nothing is null, a time has three decimals and is in UTC,
+// and an amount is a number of minor units beside its currency.
+func checkJSON(t *testing.T, at string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case nil:
+		t.Errorf("%s is null", at)
+	case string:
+		if then, err := time.Parse(time.RFC3339Nano, v); err == nil && view.Stamp(then) != v {
+			t.Errorf("%s is the time %s", at, v)
+		}
+	case []any:
+		for _, x := range v {
+			checkJSON(t, at+"[]", x)
+		}
+	case map[string]any:
+		if a, ok := v["amount"]; ok && v["line"] == nil {
+			if n, number := a.(float64); (!number || n != math.Trunc(n) || v["currency"] == nil) && !strings.HasSuffix(at, ".changed") {
+				t.Errorf("%s.amount is %v, with the currency %v", at, a, v["currency"])
+			}
+		}
+		for name, x := range v {
+			checkJSON(t, at+"."+name, x)
+		}
+	}
 }
 
 func (c *cli) object(code int, args ...string) map[string]any {

@@ -47,7 +47,7 @@ func TestDue_PastPeriod(t *testing.T) {
 	equal(t, "collected", members(row, "subscription", "sku", "amount"), []any{"1", "news", 1299})
 	c.must("charging", "on")
 	equal(t, "run", members(c.object(exitDone, "run", "payments"), "paid", "amounts"),
-		[]any{1, map[string]any{"USD": "12.99"}})
+		[]any{1, map[string]any{"USD": 1299}})
 	row = c.list("due", "payments", "--until", "2026-04-30")[0].(map[string]any)
 	equal(t, "next", members(row, "next_payment_date", "sku", "amount"), []any{"2026-04-15", "gold", 2000})
 }

@@ -45,7 +45,7 @@ func TestPrices(t *testing.T) {
 	equal(t, "amount", c.object(exitDone, "subscription", "show", "3/1")["amount"], 100)
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 6))
 	o := c.object(exitDone, "run", "payments")
-	equal(t, "charged", members(o, "paid", "amounts"), []any{20, map[string]any{"EUR": "165.00", "JPY": "3000", "USD": "74.95"}})
+	equal(t, "charged", members(o, "paid", "amounts"), []any{20, map[string]any{"EUR": 16500, "JPY": 3000, "USD": 7495}})
 
 	c.file("several.csv", "sku,amount\nnews,10\n")
 	c.create("99/1", "pm_card_visa")

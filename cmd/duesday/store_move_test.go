@@ -218,7 +218,7 @@ func TestStoreBackup(t *testing.T) {
 	c.must("import", c.file("book.csv", movingBook))
 	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
 	o := c.object(exitDone, "store", "backup", "--to", "backup")
-	equal(t, "backup", members(o, "backup", "made"), []any{"backup", "2026-03-15T10:30:00Z"})
+	equal(t, "backup", members(o, "backup", "made"), []any{"backup", "2026-03-15T10:30:00.000Z"})
 	r := c.run("store", "backup", "--to", "backup")
 	equal(t, "again", r.code, exitFailed)
 	contains(t, r.errors, "is not empty")
@@ -232,7 +232,7 @@ func TestStoreBackup(t *testing.T) {
 	equal(t, "onto the store", r.code, exitFailed)
 	contains(t, r.errors, "a store already exists", "--replace")
 	o = c.object(exitDone, "store", "restore", "--from", "backup", "--replace")
-	equal(t, "restored", members(o, "made", "charging"), []any{"2026-03-15T10:30:00Z", false})
+	equal(t, "restored", members(o, "made", "charging"), []any{"2026-03-15T10:30:00.000Z", false})
 	aside, ok := o["aside"].(string)
 	if is, err := os.Stat(c.path(aside)); !ok || err != nil || !is.IsDir() {
 		t.Errorf("aside: %v, %v", o["aside"], err)

@@ -133,7 +133,7 @@ func TestSubscription_NewPlan(t *testing.T) {
 	c.must("run", "payments")
 	o = c.object(exitDone, "subscription", "update", "1/1", "--sku", "silver", "--from", "2026-05-01")
 	equal(t, "after the period", members(o, "sku", "amount", "changed"), []any{"gold", 2000, map[string]any{
-		"pending": map[string]any{"before": nil,
+		"pending": map[string]any{
 			"after": map[string]any{"sku": "silver", "amount": 2000, "currency": "USD", "from": "2026-05-01"}}}})
 	equal(t, "the next three", o["next_due"], []any{
 		map[string]any{"period": 1, "due_date": "2026-04-15", "sku": "gold", "amount": 2000, "currency": "USD"},

@@ -81,7 +81,14 @@ func Changed(old, s *billing.Subscription) Object {
 	changed := Object{}
 	if old != nil {
 		for _, d := range Changes(old, s) {
-			changed = append(changed, d.Name, Object{"before", d.Before, "after", d.After})
+			var pair Object
+			if d.Before != nil {
+				pair = append(pair, "before", d.Before)
+			}
+			if d.After != nil {
+				pair = append(pair, "after", d.After)
+			}
+			changed = append(changed, d.Name, pair)
 		}
 	}
 	v := append(Subscription(s), "changed", changed, "next_due", List(s.Upcoming(ShownDues), Upcoming))

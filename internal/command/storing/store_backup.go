@@ -38,7 +38,7 @@ func (p *program) storeBackup() *cobra.Command {
 		}
 		p.Say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
 		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), session.Quoted(to))
-		return p.JSON(view.Object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
+		return p.JSON(view.Object{"backup", to, "made", m.Made, "installation", m.Installation,
 			"from", m.From})
 	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
@@ -104,7 +104,7 @@ func (p *program) storeRestore() *cobra.Command {
 			p.Say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
 				"  %s\n  %s\n  %s", p.Hint("reconcile"), p.Hint("verify"), p.Hint("charging on"))
 		}
-		return p.JSON(view.Object{"store", p.Config.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup's time
+		return p.JSON(view.Object{"store", p.Config.Store, "backup", from, "made", r.Made, // the backup's time
 			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was replaced
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // the store was moved elsewhere before the backup
