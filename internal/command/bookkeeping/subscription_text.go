@@ -33,6 +33,8 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 		all := view.Changes(old, s)
 		for i, d := range all {
 			switch d.Name {
+			case "detail": // why the subscription is parked
+				all[i].Name = "parked"
 			case "pending":
 				all[i].Before, all[i].After = pendingText(old), pendingText(s)
 			case "collection":
