@@ -70,7 +70,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)
 
-	keyed := &billing.KeyedRequest{Name: name, Kind: billing.KeyedReceipt, Period: 3, Amount: amount, Note: "bank",
+	keyed := &billing.KeyedRequest{Name: name, Kind: billing.KeyedReceipt, Period: 3, Attempt: 2, Amount: amount, Note: "bank",
 		Taken: day(1), Created: at(1)}
 	asked := new(call.Call)
 	keyed.Fix(call.With(t.Context(), asked))

@@ -33,6 +33,7 @@ type KeyedRequest struct {
 	Name
 	Kind    KeyedKind // "" for a request of another kind
 	Period  int
+	Attempt int          // the charge's only attempt; 0: not known, or no charge
 	Amount  money.Amount // zero: the amount that is owed or left
 	Note    string
 	Taken   civil.Date // when a manual payment was taken, in the subscription's time zone; zero: not known
@@ -66,6 +67,7 @@ func (k *KeyedRequest) attributes(c *codec) {
 	if c.stored.Has(schema.Amount) || !k.Amount.IsZero() {
 		c.amount(schema.Amount, "request", &k.Amount)
 	}
+	c.number(schema.Attempt, &k.Attempt)
 	c.instant(schema.CreatedDate, &k.Created)
 	always(c, schema.Kind, &k.Kind)
 	text(c, schema.Note, &k.Note)

@@ -100,8 +100,10 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	if err == nil && !k.Stored() {
 		err = call.Commit(ctx, s.o.Store) // there was nothing to change
 	}
-	if repeated, ok := errors.AsType[*call.RepeatedError](err); ok {
-		return s.again(w, r, c, &first, repeated.Row)
+	if err != nil && !k.Stored() { // another process may have been faster, so that its effect was in the way
+		if row, found := first.Find(ctx, s.o.Store); found == nil {
+			return s.again(w, r, c, &first, row)
+		}
 	}
 	if err != nil {
 		return err

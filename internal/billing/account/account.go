@@ -110,7 +110,10 @@ func finish(ctx context.Context, r *billing.Records, id string) (*billing.Accoun
 		}
 	}
 	return Edit(ctx, r, id, func(now *billing.Account) error {
-		now.Copying = now.Copying && (now.Email != a.Email || now.TimeZone != a.TimeZone)
+		if !now.Copying || now.Email != a.Email || now.TimeZone != a.TimeZone {
+			return billing.ErrUnchanged // another call has removed the mark, or updates the copies again
+		}
+		now.Copying = false
 		return nil
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 // A PeriodCharge is a person's request to charge one period.
 type PeriodCharge struct {
-	Period int
+	Period int    // billing.AnyPeriod selects the period that is parked at the first read
 	Reopen string // why the person charges a void or skipped period
 }
 
@@ -32,11 +32,11 @@ type PeriodCharged struct {
 // payment run continues with it after a crash. It returns ErrState if the period cannot be charged
 // now. It returns no error for a paid period, because the same request may have succeeded before.
 func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharge) (a PeriodCharged, err error) {
-	if err := cmp.Or(billing.CheckText("reopen", r.Reopen, billing.MaxText),
+	if err := errors.Join(billing.CheckText("reopen", r.Reopen, billing.MaxText),
 		billing.CheckText("key", call.KeyOf(ctx), billing.MaxID)); err != nil {
 		return a, err
 	}
-	if r.Period < 0 {
+	if r.Period < 0 && r.Period != billing.AnyPeriod {
 		return a, billing.Invalid("period", "must be 0 or more, as subscription show prints it")
 	}
 	s, err := e.Subscription(ctx, n)
@@ -47,51 +47,83 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 	if err := e.mayCollect(ctx, s); err != nil {
 		return a, err
 	}
+	parked := r.Period == billing.AnyPeriod
 	asked := billing.KeyedRequest{Name: s.Name, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
+	if parked {
+		r.Period = s.Period
+	}
+	w := work{trigger: byPerson, period: r.Period}
 	now, err := e.changeUnless(ctx, s.Name, func() (bool, error) {
 		before, err := e.Keyed(ctx, &asked)
-		a.Repeated = before != nil
+		if a.Repeated = before != nil; a.Repeated {
+			w.period, w.attempt = before.Period, before.Attempt
+		}
 		return a.Repeated, err
 	}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
-		marked := s.Collect
-		writes, err := e.mark(ctx, s, r, today)
-		if err == nil && call.KeyOf(ctx) == "" && s.Collect == marked {
+		marked, writes, err := s.Collect, []write(nil), error(nil)
+		if parked {
+			err = mayChargeParked(s, r.Period)
+		} else {
+			writes, err = e.mark(ctx, s, r, today)
+		}
+		switch {
+		case call.KeyOf(ctx) != "":
+			w.attempt = cmp.Or(s.NextOpen(), &billing.OpenPeriod{Attempt: 1}).Attempt
+			k := asked
+			k.Period, k.Attempt, k.Amount = r.Period, w.attempt, s.Amount
+			k.Fix(ctx)
+		case err == nil && s.Collect == marked:
 			err = billing.ErrUnchanged
 		}
-		k := asked
-		k.Amount = s.Amount
-		k.Fix(ctx)
 		return writes, err
 	})
 	if a.Subscription = cmp.Or(now, s); a.Repeated && err == nil {
-		err = e.dealt(ctx, a.Subscription, r.Period)
+		err = e.dealt(ctx, a.Subscription, &w)
 	}
 	switch {
 	case errors.Is(err, errPaid):
 		a.Paid = true
-		a.Receipt, err = e.receiptOf(ctx, a.Subscription.Name, r.Period)
+		a.Receipt, err = e.receiptOf(ctx, a.Subscription.Name, w.period)
 		return a, err
 	case errors.Is(err, errDealt):
 		return a, nil
 	case err != nil && !errors.Is(err, billing.ErrUnchanged):
 		return a, err
 	}
-	a.Results, a.Subscription, err = e.collectOne(ctx, a.Subscription, byPerson, r.Period)
+	a.Results, a.Subscription, err = e.collectOne(ctx, a.Subscription, w)
 	return a, err
+}
+
+// ChargeParked charges the parked period now.
+func (e *Engine) ChargeParked(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
+	a, err := e.ChargePeriod(ctx, n, PeriodCharge{Period: billing.AnyPeriod})
+	return a.Results, a.Subscription, err
+}
+
+func mayChargeParked(s *billing.Subscription, period int) error {
+	switch err := refuseByWire(s, period); {
+	case err != nil:
+		return err
+	case s.Period != period:
+		return passed(s, period)
+	case s.Status != billing.ParkedState:
+		return refusal(s, " is %s, not parked; to charge another period, name it with --period", s.Status)
+	}
+	return nil
 }
 
 // errDealt is returned when a repeated request has nothing left to do.
 var errDealt = errors.New("the request was dealt with")
 
-// dealt returns errPaid or errDealt if a repeated request for the period has nothing left to do.
-// The period has then ended, or it was declined and a run tries it again on a later day.
-func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, period int) error {
-	if s.AtHand() == period && (s.NextOpen() == nil || s.Open.Unanswered()) {
+// dealt returns errPaid or errDealt if a repeated request has nothing left to do.
+// The period has then ended, or it is open and a run tries it again on a later day.
+func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, w *work) error {
+	if s.AtHand() == w.period && !w.tried(s) && (w.attempt > 0 || s.NextOpen() == nil) {
 		return nil
 	}
-	_, err := e.RecordOf(ctx, s.Name, period)
+	_, err := e.RecordOf(ctx, s.Name, w.period)
 	switch {
-	case errors.Is(err, store.ErrNotFound) && period < s.Period:
+	case errors.Is(err, store.ErrNotFound) && w.period < s.Period:
 		return errPaid
 	case billing.IgnoreNotFound(err) != nil:
 		return err

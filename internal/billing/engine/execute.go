@@ -46,6 +46,7 @@ type work struct {
 	Pass
 	trigger trigger
 	period  int  // the only period that a person charges; a past period is collected
+	attempt int  // the only attempt that a person's request with a key makes; 0: no key
 	last    bool // the period has only one attempt, because its subscription is about to be cancelled
 
 	paid int  // number of charged periods, except past ones
@@ -98,8 +99,11 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			report(*r)
 			w.count(r, pending.past)
 		}
+		if w.tried(s) {
+			return nil
+		}
 		if w.trigger == byPerson && s.AtHand() != w.period {
-			if !reported {
+			if !reported && w.attempt == 0 {
 				return passed(s, w.period)
 			}
 			return nil
@@ -128,6 +132,13 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 	}
 	return fmt.Errorf("subscription %s: other processes changed it %d times in a row; the next run continues",
 		n, store.MaxTries)
+}
+
+// tried reports whether the attempt of a request with a key was made, by this or another process, and was
+// declined. The period then waits for its retry day.
+func (w *work) tried(s *billing.Subscription) bool {
+	o := s.NextOpen()
+	return w.attempt > 0 && o != nil && o.Attempt > w.attempt && !s.Ending()
 }
 
 // waitsSince reports whether the wait of the subscription's period began after the given time. If

@@ -384,16 +384,6 @@ func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 	}
 }
 
-// ChargeParked charges the parked period now.
-func (e *Engine) ChargeParked(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
-	return e.collectNow(ctx, n, byPerson)
-}
-
-// CollectNow runs today's payment job for one subscription.
-func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *billing.Subscription, error) {
-	return e.collectNow(ctx, n, byRun)
-}
-
 // SkipParked ends the parked period without a charge. It first cancels a live intent. If the intent
 // was already paid, the receipt stays valid.
 func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
@@ -446,20 +436,15 @@ func skips(s *billing.Subscription, until, today civil.Date) error {
 	return nil
 }
 
-func (e *Engine) collectNow(ctx context.Context, n billing.Name,
-	t trigger) (results []Result, s *billing.Subscription, err error) {
+// CollectNow runs today's payment job for one subscription.
+func (e *Engine) CollectNow(ctx context.Context, n billing.Name) (results []Result, s *billing.Subscription, err error) {
 	if s, err = e.Subscription(ctx, n); err != nil {
 		return nil, nil, err
 	}
-	if t == byPerson {
-		if err = refuseByWire(s, s.Period); err == nil && s.Status != billing.ParkedState {
-			err = refusal(s, " is %s, not parked; to charge another period, name it with --period", s.Status)
-		}
-	}
-	if err = cmp.Or(err, e.mayCollect(ctx, s)); err != nil {
+	if err = e.mayCollect(ctx, s); err != nil {
 		return nil, s, err
 	}
-	return e.collectOne(ctx, s, t, s.Period)
+	return e.collectOne(ctx, s, work{trigger: byRun, period: s.Period})
 }
 
 // mayCollect returns an error unless a person may charge the subscription now.
@@ -471,9 +456,9 @@ func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error 
 }
 
 // collectOne calls collect for a person. It returns the results and the resulting subscription.
-func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, t trigger,
-	period int) (results []Result, now *billing.Subscription, err error) {
-	err = e.collect(ctx, s.Name, work{trigger: t, period: period, Pass: Pass{Day: e.day}}, func(r Result) { results = append(results, r) })
+func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, w work) (results []Result, now *billing.Subscription, err error) {
+	w.Pass = Pass{Day: e.day}
+	err = e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) })
 	if err == nil {
 		now, err = e.Load(ctx, s.Name)
 	}
