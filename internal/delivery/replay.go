@@ -51,9 +51,11 @@ func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq
 			}
 		}
 		place, at, _ := strings.Cut(after, "|")
-		from := max(0, slices.IndexFunc(queries, func(q store.Query) bool { return q.Partition == place }))
-		for i, q := range queries[from:] {
-			if i == 0 && at != "" {
+		for _, q := range queries {
+			if after != "" && isBefore(q.Partition, place) {
+				continue
+			}
+			if q.Partition == place {
 				q.After = store.Cursor{Key: store.Key{PK: place, SK: at}}
 			}
 			for it, err := range s.o.Store.Query(ctx, q) {
@@ -71,6 +73,16 @@ func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq
 			}
 		}
 	}
+}
+
+// isBefore reports whether Messages yields the partition a before b: the outbox comes first. The endpoint of
+// b may be gone.
+func isBefore(a, b string) bool {
+	records := recordPK("")
+	if is := strings.HasPrefix(a, records); is != strings.HasPrefix(b, records) {
+		return !is
+	}
+	return a < b
 }
 
 // ended returns the query of an endpoint's ended messages.

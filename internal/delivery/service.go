@@ -149,6 +149,20 @@ func (s *Service) Any(ctx context.Context) (bool, error) {
 	return len(list) > 0, err
 }
 
+// Due reports whether a message may be due, as outbox.Outbox.AnyDue does: 16 requests with endpoints, or one
+// to find out that there are none.
+func (s *Service) Due(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	known := len(s.list) > 0
+	s.mu.Unlock()
+	if !known {
+		if there, err := s.Any(ctx); err != nil || !there {
+			return false, err
+		}
+	}
+	return s.rows.AnyDue(ctx)
+}
+
 // Create adds an endpoint for the types, or for all if there are none. Every event from the time from on
 // reaches the endpoint. The endpoint's Secret is shown only by Create and Rotate. A wrong field is a
 // field.Error.

@@ -284,9 +284,7 @@ func wakers(s *session.Session, options *server.Options) {
 	if s.Shared {
 		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) {
 			if q == outbox.Deliveries {
-				if there, err := s.Messages.Any(ctx); err != nil || !there {
-					return false, err
-				}
+				return s.Messages.Due(ctx)
 			}
 			return s.Outbox(nil).On(q).AnyDue(ctx)
 		}
