@@ -36,14 +36,15 @@ func TestSchema_ImportsBack(t *testing.T) {
 		o := c.object(exitDone, "import", file, "--store", store, "--overdue", "charge")
 		equal(t, file, members(o, "rows", "created", "receipts", "rejected_rows"), []any{rows, 1, 1, 0})
 		for _, what := range []string{"subscriptions", "receipts"} {
-			number := regexp.MustCompile(`20230528-[0-9A-Z]{8}-[0-9A-Z]{8}`) // of a receipt: each store has its own
-			exported[file] += number.ReplaceAllString(c.must("export", what, "--store", store), "NUMBER")
+			exported[file] += c.must("export", what, "--store", store)
 		}
 		for _, a := range c.list("account", "list", "--store",
 			store) { // import makes an account item's account now, whatever its CreatedDate
-			exported[file] += fmt.Sprintln(members(a.(map[string]any), "account", "email", "time_zone")...)
+			exported[file] += fmt.Sprintln(members(a.(map[string]any), "id", "email", "time_zone")...)
 		}
 		exported[file] += c.must("subscription", "show", "123/123", "--json", "--store", store)
+		number := regexp.MustCompile(`20230528-[0-9A-Z]{8}-[0-9A-Z]{8}`) // of a receipt: each store has its own
+		exported[file] = number.ReplaceAllString(exported[file], "NUMBER")
 		o = c.object(exitDone, "import", file, "--store", store)
 		equal(t, file+" again", members(o, "created", "existing", "receipts"), []any{0, 1, 0})
 	}

@@ -40,16 +40,17 @@ func newItem(attributes map[string]attribute) *item {
 }
 
 // isOfStore reports an item of a store's own records, which mean nothing elsewhere: its identity,
-// runs, leases, API keys, mail under way, periods (counted from its first), and keys of requests.
+// runs, leases, API keys, index rows, endpoints, mail and messages under way, periods (counted from its
+// first), keys of requests, and history.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
 	// with the outbox's queues and the registry
 	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "ALARMS", "KEY", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
-		"QUARANTINE", "OWN":
+		"QUARANTINE", "OWN", "ENDPOINTS", "DELIVERIES", "IDX", "WHK":
 		return true
 	}
-	return kind == "ACC" && (strings.HasPrefix(it.sk, "PER#") || strings.HasPrefix(it.sk, "KEY#"))
+	return kind == "ACC" && (strings.HasPrefix(it.sk, "PER#") || strings.HasPrefix(it.sk, "KEY#") || strings.HasPrefix(it.sk, "HIS#"))
 }
 
 // isDefaultCard reports the model's member for a card number.
