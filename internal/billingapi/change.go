@@ -18,8 +18,8 @@ import (
 type action = func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error)
 
 // act answers with the changed subscription, or with 202 if the request is stored on the subscription and
-// waits for the processor. A repetition then calls finish, and gets the subscription as it is.
-func (s *server) act(w http.ResponseWriter, r *web.Request, asked any, request billing.Request, do, finish action) error {
+// waits for the processor. A repetition continues a request that the subscription still shows.
+func (s *server) act(w http.ResponseWriter, r *web.Request, asked any, shows func(*billing.Subscription) bool, do action) error {
 	n := nameOf(r)
 	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: asked, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
@@ -28,10 +28,8 @@ func (s *server) act(w http.ResponseWriter, r *web.Request, asked any, request b
 				return nil, err
 			}
 			repeats := call.Of(ctx).Repeats() != nil
-			if repeats && now.Requested != request {
+			if repeats && !shows(now) {
 				return showSubscription(w, now, nil)
-			} else if repeats {
-				do = finish
 			}
 			sub, err := do(ctx, e, n)
 			if err != nil && (repeats || call.Of(ctx).Stored()) {
@@ -53,15 +51,19 @@ func (s *server) act(w http.ResponseWriter, r *web.Request, asked any, request b
 		}})
 }
 
+func requests(request billing.Request) func(*billing.Subscription) bool {
+	return func(sub *billing.Subscription) bool { return sub.Requested == request }
+}
+
 func (s *server) pause(w http.ResponseWriter, r *web.Request) error {
-	pause := func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
-		return e.Pause(ctx, n)
-	}
 	var f struct{}
 	if err := r.Read(&f); err != nil {
 		return err
 	}
-	return s.act(w, r, f, billing.RequestPause, pause, pause)
+	return s.act(w, r, f, requests(billing.RequestPause),
+		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+			return e.Pause(ctx, n)
+		})
 }
 
 func (s *server) resume(w http.ResponseWriter, r *web.Request) error {
@@ -69,10 +71,10 @@ func (s *server) resume(w http.ResponseWriter, r *web.Request) error {
 	if err := r.Read(&f); err != nil {
 		return err
 	}
-	resume := func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
-		return e.Resume(ctx, n)
-	}
-	return s.act(w, r, f, billing.RequestNone, resume, resume)
+	return s.act(w, r, f, requests(billing.RequestNone),
+		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+			return e.Resume(ctx, n)
+		})
 }
 
 func (s *server) cancel(w http.ResponseWriter, r *web.Request) error {
@@ -89,17 +91,18 @@ func (s *server) cancel(w http.ResponseWriter, r *web.Request) error {
 	case f.Collect && !r.Key.Scope.Includes(key.Charge):
 		return errCollect
 	}
-	cancel := func(ctx context.Context, e *engine.Engine, n billing.Name) (sub *billing.Subscription, err error) {
-		if f.Collect {
+	collects := f.Collect
+	shows := func(sub *billing.Subscription) bool {
+		collects = f.Collect && sub.CancelAtEnd && sub.Requested == billing.RequestNone && !sub.Over()
+		return collects || sub.Requested == billing.RequestCancel
+	}
+	return s.act(w, r, f, shows, func(ctx context.Context, e *engine.Engine, n billing.Name) (sub *billing.Subscription, err error) {
+		if collects {
 			_, sub, err = e.CancelCollecting(ctx, n)
 			return sub, err
 		}
 		return e.Cancel(ctx, n, f.AtPeriodEnd)
-	}
-	return s.act(w, r, f, billing.RequestCancel, cancel,
-		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
-			return e.Cancel(ctx, n, false)
-		})
+	})
 }
 
 // skip skips the parked period, or all periods that are due before the day until.
@@ -113,13 +116,13 @@ func (s *server) skip(w http.ResponseWriter, r *web.Request) error {
 	if err = cmp.Or(err, x.err()); err != nil {
 		return err
 	}
-	skip := func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
-		if until.IsZero() {
-			return e.SkipParked(ctx, n)
-		}
-		return e.SkipUntil(ctx, n, until)
-	}
-	return s.act(w, r, f, billing.RequestSkip, skip, skip)
+	return s.act(w, r, f, requests(billing.RequestSkip),
+		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+			if until.IsZero() {
+				return e.SkipParked(ctx, n)
+			}
+			return e.SkipUntil(ctx, n, until)
+		})
 }
 
 // charge charges one period now: that of the path, of the body, or the next one to be collected. The row of
@@ -143,7 +146,7 @@ func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 		f.Period = &period
 	}
 	n := nameOf(r)
-	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f, resumes: true, command: true,
+	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
 			sub, err := e.Subscription(ctx, n)
 			if err != nil {

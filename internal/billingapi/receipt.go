@@ -44,7 +44,7 @@ func (s *server) createReceipt(w http.ResponseWriter, r *web.Request) error {
 		}
 		return view.Object{"account", n.Account, "subscription", n.ID, "period", done.Period}, nil // its receipt has expired
 	}
-	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(n), asked: f, do: record, resumes: true, command: true})
+	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(n), asked: f, do: record, resumes: true})
 }
 
 // accountOf returns the parameter account: the items of one account are found without a scan.
@@ -140,7 +140,7 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 		return err
 	}
 	o := refund.Order{Name: found.Name, Period: found.Period, Amount: amount, Reason: f.Reason}
-	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(found.Name), asked: f, resumes: true, command: true,
+	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(found.Name), asked: f, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
 			given, _, err := e.Refunds().Refund(ctx, o)
 			if err != nil {

@@ -11,7 +11,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -120,7 +119,6 @@ type post struct {
 	// resumes means that do also continues a request that was cut off, without another attempt, if the call
 	// repeats it. Otherwise, a repetition gets the object as it is now.
 	resumes bool
-	command bool // with resumes: a command may have used the key, and the engine compares the requests
 }
 
 // accepted is the answer of a request that is stored, and that waits for the processor or for a run.
@@ -141,22 +139,11 @@ func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
 	}
 	return r.Server.Once(w, r, web.Change{Object: p.object, Asked: p.asked, Do: do,
 		Again: func(ctx context.Context, row *call.Row) (v any, err error) {
-			if row.Hash == "" && !p.command {
-				return nil, web.KeyUsed(row.Object)
-			}
-			if !p.resumes {
-				return s.object(ctx, w, row.Object)
-			}
-			k := *call.Of(ctx)
-			k.Key, k.Hash, k.Object = r.Header.Get(web.KeyHeader), row.Hash, row.Object
-			ctx = call.With(ctx, &k)
-			if row.Hash != "" {
-				_, err = call.Begin(ctx, e.Store, nil)
-			}
-			if err == nil {
+			if p.resumes {
 				_, v, err = do(ctx)
+				return v, err
 			}
-			return v, err
+			return s.object(ctx, w, row.Object)
 		}})
 }
 
@@ -179,7 +166,7 @@ func (s *server) object(ctx context.Context, w http.ResponseWriter, path string)
 
 // tag sets the ETag of an object with a version.
 func tag(w http.ResponseWriter, version int64) {
-	w.Header().Set("ETag", `"`+strconv.FormatInt(version, 10)+`"`)
+	w.Header().Set("ETag", web.Tag(version))
 }
 
 // A row is one of a list in an account's partition, with its sort key.

@@ -40,7 +40,7 @@ func Rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Second
 
 // Counts returns the counts of a job's run by outcome. The member due is their sum.
 func Counts(r *job.Report) Object {
-	v := Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
+	v := Object{"kind", r.Kind, "date", r.Date, "from?", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
 		v = append(v, OutcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
 			"failed", r.Counts[engine.OutcomeFailed])
