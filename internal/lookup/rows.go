@@ -89,6 +89,23 @@ func Of(it store.Item, shards int) ([]store.Item, error) {
 	return OfSubscription(s, shards), nil
 }
 
+// IsRow reports whether the item is a lookup row.
+func IsRow(it store.Item) bool {
+	pk := it.Str(schema.PK)
+	return strings.HasPrefix(pk, Prefix) && pk != fillPK
+}
+
+// By names the lists that use the row, for messages.
+func By(r store.Item) string {
+	switch pk := r.Str(schema.PK); {
+	case strings.HasPrefix(pk, byStatus):
+		return "by status and SKU"
+	case strings.HasPrefix(pk, byEmail):
+		return "by email address"
+	}
+	return "by customer"
+}
+
 // Beside keeps the rows of every changed item, in the commit of its change. It reads the store only for
 // rows that go.
 func Beside(e *billing.Records) billing.Beside {
@@ -172,14 +189,21 @@ func Item(ctx context.Context, e *billing.Records, r store.Item) (store.Item, er
 // named yields the keys that the row's item may have.
 func named(r store.Item) iter.Seq[store.Key] {
 	return func(yield func(store.Key) bool) {
-		k := billing.KeyOf(r)
-		if !strings.HasPrefix(k.PK, byStatus) {
-			yield(billing.AccountKey(k.SK))
-			return
+		if n := NameIn(r); n.SKU == "" {
+			yield(billing.AccountKey(n.Account))
+		} else if yield(n.Key()) {
+			yield(n.TextKey())
 		}
-		sku, name, _ := strings.Cut(k.SK, "#")
-		account, id, _ := strings.Cut(name, "/")
-		n := billing.Name{Account: account, ID: id, SKU: cmp.Or(r.Str(schema.SKU), sku)}
-		_ = yield(n.Key()) && yield(n.TextKey())
 	}
+}
+
+// NameIn returns the account or subscription that the row names.
+func NameIn(r store.Item) billing.Name {
+	k := billing.KeyOf(r)
+	if !strings.HasPrefix(k.PK, byStatus) {
+		return billing.Name{Account: k.SK}
+	}
+	sku, name, _ := strings.Cut(k.SK, "#")
+	account, id, _ := strings.Cut(name, "/")
+	return billing.Name{Account: account, ID: id, SKU: cmp.Or(r.Str(schema.SKU), sku)}
 }

@@ -75,10 +75,11 @@ type auditor struct {
 	amounts   map[string]*money.Amount // of the charges with a reversal, by reference
 	others    map[otherName]otherCharges
 	reversals reversals
-	sums      sums // the records add up to them
-	read      span // the times whose sums are read
-	met       span // the times of the sums that the scan has met
-	kept      int  // the least months for which a subscription's receipts are kept; 0: for ever, or not known
+	lookups   map[uint64]struct{} // hashes of rows of package lookup that are met without an item, or the reverse
+	sums      sums                // the records add up to them
+	read      span                // the times whose sums are read
+	met       span                // the times of the sums that the scan has met
+	kept      int                 // the least months for which a subscription's receipts are kept; 0: for ever, or not known
 	result    Report
 }
 
@@ -166,7 +167,7 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
-		sums: sums{}, read: read, met: read,
+		lookups: map[uint64]struct{}{}, sums: sums{}, read: read, met: read,
 		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
 			asked: map[string]string{}}}
 	if err := a.readWalk(ctx); err != nil {
@@ -190,6 +191,9 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 		return nil, err
 	}
 	a.parted()
+	if err := a.compareLookups(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.readRows(ctx); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -30,6 +31,8 @@ func (a *auditor) add(it store.Item) {
 			return
 		}
 		a.addSubscription(s)
+	case lookup.IsRow(it):
+		a.toggle(it)
 	case stray != nil:
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
@@ -90,6 +93,7 @@ func gather[T any](a *auditor, noun string, it store.Item, decode func(store.Ite
 }
 
 func (a *auditor) addAccount(acc *billing.Account) {
+	a.toggle(lookup.OfAccount(acc)...)
 	a.accounts[a.hash(acc.ID)] = account{uint32(a.hash(acc.Email)), a.zone(acc.TimeZone), acc.Mixed}
 	if acc.Copying {
 		a.problem("unfinished address change", billing.Name{Account: acc.ID}, 0, "set the address again to finish it")
@@ -100,6 +104,7 @@ func (a *auditor) addAccount(acc *billing.Account) {
 func (a *auditor) zone(name string) uint16 { return uint16(a.hash(cmp.Or(name, "UTC"))) | 1 }
 
 func (a *auditor) addSubscription(s *billing.Subscription) {
+	a.toggle(lookup.OfSubscription(s, a.Opened.Shards)...)
 	k := a.sub(s.Name)
 	if same := a.find(s.Name); same != nil && a.texts[same.sku] == s.Name.SKU {
 		a.problem("two subscriptions with one ID", s.Name, s.Period, "other tools wrote it under two keys: %s is charged, and "+

@@ -60,6 +60,7 @@ func foreign(account, id string, changes ...any) store.Item {
 
 // write puts items into the table around the engine, as other tools do.
 func (w *world) write(items ...store.Item) {
+	w.foreign = true
 	for _, it := range items {
 		if _, ok := billing.NameOf(billing.KeyOf(it)); ok {
 			w.spy.subs[subName(billing.KeyOf(it))] = it

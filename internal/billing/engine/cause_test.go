@@ -144,8 +144,9 @@ func TestVerify_CausesOfOlderStores(t *testing.T) {
 			t.Run(fmt.Sprint(status, charged), func(t *testing.T) {
 				w := newWorld("2024-01-31T09:00", planted{})
 				n := w.create(one("2024-03-31"))
+				w.foreign = true // its lookup rows are incomplete, too
 				h := &hand{t, w}
-				h.commit(store.Update(w.tables.RecurringPayments.Name, billing.MetaKey, nil, []string{schema.CausesDate}))
+				h.commit(store.Update(w.tables.RecurringPayments.Name, billing.MetaKey, nil, []string{schema.CausesDate, schema.LookupDate}))
 				w.pass(1e9)
 				if charged {
 					w.daily("2024-04-02")

@@ -390,6 +390,18 @@ func spoiltIndexes() []spoiling {
 		}
 	}
 	return []spoiling{
+		{"a row by status gone", "lookup row missing", func(h *hand) {
+			h.commit(store.Delete(h.tables.RecurringPayments.Name, store.Key{PK: "IDX#SUB#active", SK: "gold#a1/s1"}))
+		}},
+		{"a row by address gone", "lookup row missing", func(h *hand) {
+			h.commit(store.Delete(h.tables.RecurringPayments.Name, store.Key{PK: "IDX#EMAIL#ada@example.com", SK: "a1"}))
+		}},
+		{"a row of another status", "lookup row fits no item", func(h *hand) {
+			h.commit(store.Put(h.tables.RecurringPayments.Name, attributes(schema.PK, "IDX#SUB#paused", schema.SK, "gold#a1/s1")))
+		}},
+		{"a row of no account", "lookup row fits no item", func(h *hand) {
+			h.commit(store.Put(h.tables.RecurringPayments.Name, attributes(schema.PK, "IDX#CUSTOMER#/cus_1", schema.SK, "nobody")))
+		}},
 		{"a row of payments gone", "index row missing", func(h *hand) { h.rows(schema.PaymentIndex, bendOf("a1", gone)) }},
 		{"a row of reminders gone", "index row missing", func(h *hand) { h.rows(schema.ReminderIndex, bendOf("a8", gone)) }},
 		{"an index of payments empty for the parked", "index row missing", func(h *hand) {

@@ -95,10 +95,14 @@ func correct(t *testing.T, w *world, r *audit.Report) {
 // silence takes an account's address away, as other tools write them.
 func silence(t *testing.T, w *world, account string) {
 	t.Helper()
+	a, err := w.start().Account(t.Context(), account)
+	mustNot(t, err)
 	for _, key := range []store.Key{named(account).Key(), billing.AccountKey(account)} {
 		mustNot(t, w.spy.mem.Commit(t.Context(), store.Update(w.tables.RecurringPayments.Name, key, nil,
 			[]string{schema.Email})))
 	}
+	mustNot(t, w.spy.mem.Commit(t.Context(), store.Delete(w.tables.RecurringPayments.Name,
+		store.Key{PK: "IDX#EMAIL#" + a.Email, SK: account})))
 }
 
 // TestSums: each event of money is in the sums of its day, once; also of accounts without an address.

@@ -56,6 +56,7 @@ type world struct {
 	shards      int  // per date; 0 is one
 	reopens     bool // an intent whose key is answered by a saved 500 is asked for under another
 	early       bool // a run had a business day in the future
+	foreign     bool // another tool has written items
 	remindAgain bool // a reminder may be set again for one period
 
 	ends []func() // at the end of the world
@@ -243,6 +244,13 @@ func (w *world) start(f ...fault) *process {
 		panic(err)
 	}
 	p.Engine = e
+	if e.Opened.Looked.IsZero() && !w.foreign { // it has just been made: Verify also holds its lookup rows to the items
+		e.Opened.Looked = w.now()
+		set := store.NewItem(store.Attribute{Name: schema.LookupDate, Value: store.S(billing.Stamp(w.now()))})
+		if err := e.Store.Commit(context.Background(), store.Update(e.Table, billing.MetaKey, set, nil)); err != nil {
+			panic(err)
+		}
+	}
 	e.StandStill()
 	p.faults.set(f...)
 	return p
