@@ -36,19 +36,19 @@ func TestKey(t *testing.T) {
 	all := c.object(exitDone, "key", "create", "all", "--scope", "read", "--expires", "90d")
 	shop := c.object(exitDone, "key", "create", "shop", "--scope", "charge", "--merchant", strings.ToUpper(shopAccount))
 	key := func(of map[string]any) string { return of["key"].(string) }
-	for path, want := range map[string][2]int{"/v1/accounts": {200, 200}, "/metrics": {200, 403},
-		"/v1/payments?account=" + ownAccount: {200, 403}, "/v1/events": {200, 200}} {
+	for path, want := range map[string][2]int{"/v1/merchants": {200, 200}, "/metrics": {200, 403},
+		"/v1/payments?merchant=" + ownAccount: {200, 403}, "/v1/events": {200, 200}} {
 		s1, _ := ask(key(all), path)
 		s2, _ := ask(key(shop), path)
 		equal(t, path, [2]int{s1, s2}, want)
 	}
-	_, text := ask(key(shop), "/v1/accounts")
+	_, text := ask(key(shop), "/v1/merchants")
 	equal(t, "accounts of the shop's key", []bool{strings.Contains(text, "acct_shop"), strings.Contains(text, stripefake.DefaultAccount)},
 		[]bool{true, false})
 
 	c.must("key", "revoke", "all")
 	ahead.Store(int64(6 * time.Second))
-	status, text = ask(key(all), "/v1/accounts")
+	status, text = ask(key(all), "/v1/merchants")
 	equal(t, "a revoked key", status, 401)
 	r := stop()
 	equal(t, "exit", r.code, exitDone)
@@ -97,7 +97,7 @@ func TestKey_RevokedOnDynamoDB(t *testing.T) {
 		made := c.object(exitDone, "key", "create", "shop", "--scope", "read")
 		ask := func(want int) {
 			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.APIBase+"/v1/accounts", nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.APIBase+"/v1/merchants", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestServe_RevokedStripeKey(t *testing.T) {
 	order := func() (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.APIBase+"/v1/purchases",
-			strings.NewReader(`{"account":"`+shopAccount+`","kind":"legacy","amount":500,"currency":"EUR"}`))
+			strings.NewReader(`{"merchant":"`+shopAccount+`","kind":"legacy","amount":500,"currency":"EUR"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,7 +118,7 @@ func TestPoll_To(t *testing.T) {
 	far.env["DUESDAY_API_KEY"] = "another-key-of-the-API"
 	r = far.run("poll", "--to", v.APIBase, "--once")
 	equal(t, "another key", r.code, exitFailed)
-	contains(t, r.errors, "/v1/accounts", "status 401")
+	contains(t, r.errors, "/v1/merchants", "status 401")
 	equal(t, "stopped", stop().code, exitDone)
 }
 
@@ -184,7 +184,7 @@ func TestServe_NobodyTellsOfMoney(t *testing.T) {
 		{hook, forged("evt_forged1"), shopSecret, "400"},                        // Stripe does not come here
 		{v.Base + server.ConnectPath, forged("evt_forged1"), hookSecret, "400"}, // of the other endpoint
 		{v.Base + server.ConnectPath, forged("evt_forged1"), given, "400"},      // pollers do not come there
-		{v.Base + "/v1/accounts", "", apiKey, "404"},
+		{v.Base + "/v1/merchants", "", apiKey, "404"},
 		{v.Base + "/metrics", "", apiKey, "404"},
 		{v.Base + httpapi.PollPath, "{}", given, "404"},
 		{hook, forged("evt_forged1"), given, "400"}, // Stripe has no such event

@@ -574,8 +574,8 @@ func TestServe_Listeners(t *testing.T) {
 		return status
 	}
 	v, stop := c.serve("--no-poll")
-	equal(t, "both", []int{answers(v.Base, "/healthz"), answers(v.APIBase, "/healthz"), answers(v.APIBase, "/v1/accounts"),
-		answers(v.Base, "/v1/accounts"), answers(v.Base, "/metrics"), answers(v.APIBase, "/hooks/stripe")},
+	equal(t, "both", []int{answers(v.Base, "/healthz"), answers(v.APIBase, "/healthz"), answers(v.APIBase, "/v1/merchants"),
+		answers(v.Base, "/v1/merchants"), answers(v.Base, "/metrics"), answers(v.APIBase, "/hooks/stripe")},
 		[]int{200, 200, 401, 404, 404, 404})
 	for _, flag := range []string{"--listen", "--api"} {
 		taken := map[string]string{"--listen": v.Address, "--api": v.APIAddress}[flag]

@@ -10,5 +10,6 @@ var (
 	_ httpapi.Inbox = (*tracking.Service)(nil)
 	_ httpapi.Shop  = (*tracking.Service)(nil)
 
-	_ httpapi.Record = (*tracking.Service)(nil)
+	_ httpapi.Record  = (*tracking.Service)(nil)
+	_ httpapi.Backend = (*tracking.Service)(nil)
 )

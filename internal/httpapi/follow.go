@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -83,40 +84,30 @@ func (q *question) time(name string) (t time.Time, err error) {
 
 // showEvent shows no body: that has more of a buyer than a reader of events needs.
 func (s *server) showEvent(w http.ResponseWriter, r *web.Request) error {
-	e, err := s.o.Record.Event(r.Context(), r.PathValue("id"))
-	return show(w, r, e, func() string { return e.Merchant }, err)
+	e, err := s.o.Record.Event(r.Context(), r.PathValue("event"))
+	return show(w, r, e, view.Event, func() string { return e.Merchant }, err)
 }
 
-// An accountForm is a tracking.ConnectedAccount in JSON.
-type accountForm struct {
-	StripeAccount string                 `json:"stripe_account"`
-	Own           bool                   `json:"own"`
-	Merchant      string                 `json:"account"`
-	Status        tracking.AccountStatus `json:"status"`
-	Created       time.Time              `json:"created"`
-	tracking.PollState
-}
+// A registered account has its place in the list.
+type registered struct{ *tracking.ConnectedAccount }
 
-// Mark returns the account's place in the list.
-func (a accountForm) Mark() tracking.Mark { return tracking.Mark{StripeAccount: a.StripeAccount} }
+func (a registered) Mark() tracking.Mark { return tracking.Mark{StripeAccount: a.StripeAccount} }
 
-// accounts are the registered Stripe accounts, by their id, with how far the poller is with each.
-func (s *server) accounts(q *question) (of rows[accountForm], err error) {
+func viewRegistered(a registered) view.Object { return view.Merchant(a.ConnectedAccount) }
+
+// merchants are the registered Stripe accounts, by their id, with how far the poller is with each.
+func (s *server) merchants(q *question) (of rows[registered], err error) {
 	merchant, err := q.merchant()
 	if err != nil {
 		return of, err
 	}
-	return rows[accountForm]{func(yield func(accountForm, error) bool) {
+	return rows[registered]{func(yield func(registered, error) bool) {
 		for a, err := range s.o.Record.ConnectedAccounts(q.ctx) {
-			if err != nil {
-				yield(accountForm{}, err)
-				return
-			}
-			if !yield(accountForm{a.StripeAccount, a.Own, a.Merchant, a.Status, a.Created, a.Polled}, nil) {
+			if !yield(registered{a}, err) || err != nil {
 				return
 			}
 		}
-	}, func(a accountForm) bool {
+	}, func(a registered) bool {
 		return a.StripeAccount > q.after.StripeAccount && (merchant == "" || a.Merchant == merchant)
 	}}, nil
 }

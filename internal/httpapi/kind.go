@@ -19,7 +19,7 @@ var kinds = []web.Kind{
 	{Is: tracking.ErrEndpoint, Status: http.StatusBadRequest, Code: "endpoint", Title: "The event belongs to the other endpoint"},
 	{Is: tracking.ErrDisconnected, Status: http.StatusConflict, Code: "disconnected", Title: "The merchant's Stripe account is disconnected"},
 	{Is: tracking.ErrUnregistered, Status: http.StatusUnprocessableEntity, Code: "unregistered", Title: "The merchant has no Stripe account here"},
-	{Is: tracking.ErrOther, Status: http.StatusUnprocessableEntity, Code: "other", Title: "The Idempotency-Key was used for another order"},
+	{Is: tracking.ErrOther, Status: http.StatusUnprocessableEntity, Code: "other", Title: "The Stripe account belongs to another merchant"},
 	{Is: tracking.ErrTooLate, Status: http.StatusUnprocessableEntity, Code: "too_late", Title: "The order with this Idempotency-Key is too old to be repeated"},
 	{Is: tracking.ErrOrder, Status: http.StatusUnprocessableEntity, Code: "order", Title: "Stripe refuses the order"},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -26,14 +27,14 @@ type question struct {
 	after tracking.Mark
 }
 
-// merchant returns the merchant of the parameter account; a key of one merchant asks for that alone.
+// merchant returns the merchant of the parameter; a key of one merchant asks for that alone.
 func (q *question) merchant() (string, error) {
-	text := strings.ToLower(q.Get("account"))
+	text := strings.ToLower(q.Get("merchant"))
 	switch {
-	case text == "":
+	case !q.Has("merchant"):
 		return q.key.Merchant, nil
 	case !tracking.IsUUID(text):
-		return "", field.Wrong("account", "must be a merchant's UUID")
+		return "", field.Wrong("merchant", "must be a merchant's UUID")
 	case !q.key.Sees(text):
 		return "", web.ErrMerchant
 	}
@@ -49,8 +50,8 @@ type rows[T row] struct {
 	keep func(T) bool
 }
 
-// list answers with the rows that open finds, by the parameters of those names.
-func list[T row](open func(*question) (rows[T], error), names ...string) web.Handler {
+// list answers with the views of the rows that open finds, by the parameters of those names.
+func list[T row](form func(T) view.Object, open func(*question) (rows[T], error), names ...string) web.Handler {
 	return func(w http.ResponseWriter, r *web.Request) error {
 		var found rows[T]
 		return web.List(r.Server, w, r, web.ListOptions[T]{
@@ -68,6 +69,7 @@ func list[T row](open func(*question) (rows[T], error), names ...string) web.Han
 			},
 			Place: place[T],
 			Keep:  func(v T) bool { return found.keep == nil || found.keep(v) },
+			View:  func(v T) any { return form(v) },
 		})
 	}
 }

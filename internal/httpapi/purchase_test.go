@@ -55,7 +55,7 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 	w := newWorld()
 	w.checks = true
 	server := w.serve(t)
-	order := func(field string) string { return `{"account":"` + account + `","kind":"legacy",` + field + `}` }
+	order := func(field string) string { return `{"merchant":"` + account + `","kind":"legacy",` + field + `}` }
 	for _, tt := range []struct {
 		name, body string
 		status     int
@@ -63,7 +63,7 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		want       string // of the text or the field
 	}{
 		{"unknown field", order(`"colour":"red"`), 422, "field", "#"},
-		{"another key", order(`"key":"l"`), 422, "field", "key"},
+		{"the key", order(`"key":"k"`), 422, "field", "#"},
 		{"the tag", order(`"Tag":{}`), 422, "field", "#"},
 		{"large letters", order(`"Amount":5`), 422, "field", "#"},
 		{"letters that fold", order(`"ſtripe":5`), 422, "field", "#"},
@@ -71,7 +71,7 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		{"escaped twice", order(`"amount":5,"\u0061mount":6`), 400, "json", "twice"},
 		{"something after", order(`"amount":5`) + "{}", 400, "json", "after"},
 		{"deep", order(`"name":` + strings.Repeat("[", 100) + strings.Repeat("]", 100)), 400, "json", "levels"},
-		{"open", `{"account":"a"`, 400, "json", "valid JSON"},
+		{"open", `{"merchant":"a"`, 400, "json", "valid JSON"},
 		{"a list", "[]", 400, "json", "JSON object"},
 		{"null", "null", 400, "json", "JSON object"},
 		{"empty", " ", 400, "json", "JSON object"},
@@ -141,18 +141,18 @@ func TestListPurchases(t *testing.T) {
 		{"", "application/x-ndjson", 1500, `{"end":true}`},
 		{"&limit=1200", "application/x-ndjson; charset=utf-8", 1200, `{"end":true,"has_more":true,"next_cursor":"`},
 	} {
-		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account="+account+tt.query, "", "Accept", tt.accept))
+		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?merchant="+account+tt.query, "", "Accept", tt.accept))
 		if got := strings.Count(a.text, `"stripe_account"`); a.status != 200 || got != tt.rows ||
 			!strings.Contains(a.text, tt.more) {
 			t.Errorf("%s %s: got %d, %d rows; want %d and %s", tt.query, tt.accept, a.status, got, tt.rows, tt.more)
 		}
 	}
 	w.purchases = w.purchases[:100]
-	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account="+account, "")); !strings.Contains(a.text,
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?merchant="+account, "")); !strings.Contains(a.text,
 		`"has_more":false`) {
 		t.Errorf("got %.200s, want no more", a.text)
 	}
-	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account="+account,
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?merchant="+account,
 		"")); strings.TrimSpace(a.text) != `{"data":[],"has_more":false}` {
 		t.Errorf("got %s, want an empty list", a.text)
 	}
@@ -162,7 +162,7 @@ func TestListPurchases(t *testing.T) {
 func TestAnswers_AreEscaped(t *testing.T) {
 	w := newWorld()
 	w.purchases = []*tracking.Purchase{{ID: "1", Problem: "declined: \u009b31m\u202e\u2066\x7fé"}}
-	path := w.serve(t).URL + "/v1/purchases?account=" + account
+	path := w.serve(t).URL + "/v1/purchases?merchant=" + account
 	for _, accept := range []string{"application/json", "application/x-ndjson"} {
 		a := do(t, authorized(t, "GET", path, "", "Accept", accept))
 		if !strings.Contains(a.text, `"declined: \u009b31m\u202e\u2066\u007fé"`) {
@@ -199,7 +199,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 		if tt.fail == nil {
 			o.Shop = panicking{w, tt.after}
 		}
-		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?account="+account, "",
+		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?merchant="+account, "",
 			"Accept", "application/x-ndjson", "Request-Id", "req_1"))
 		if err != nil {
 			t.Fatal(err)

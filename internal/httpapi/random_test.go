@@ -24,6 +24,7 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/internal/test/spectest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/web"
 )
@@ -111,7 +112,7 @@ func newCrowd(t *testing.T) *crowd {
 	ring := key.New(key.Options{Store: s, Table: tables.RecurringPayments.Name, Now: now})
 	storeAPIKey(s)
 	t.Cleanup(ring.Wait)
-	c.keys = []crowdKey{{apiKey, "", key.Charge}, {"", "", ""}, {"wrong", "", ""}, {"dd_aaaaaaaaaa_" + strings.Repeat("0", 64), "", ""}}
+	c.keys = []crowdKey{{apiKey, "", key.Admin}, {"", "", ""}, {"wrong", "", ""}, {"dd_aaaaaaaaaa_" + strings.Repeat("0", 64), "", ""}}
 	for i, scope := range key.Scopes() {
 		for j, merchant := range []string{"", account, other} {
 			for _, valid := range []bool{true, false} {
@@ -133,10 +134,13 @@ func newCrowd(t *testing.T) *crowd {
 			}
 		}
 	}
-	c.handler = httpapi.New(httpapi.Options{Inbox: service, Shop: service, Record: service, Verify: event.Verify, Hooks: []httpapi.Hook{
+	handler := httpapi.New(httpapi.Options{Inbox: service, Shop: service, Record: service, Backend: service, Verify: event.Verify, Hooks: []httpapi.Hook{
 		{Path: platformPath, Secrets: []secret.Text{newSecret}}, {Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}}},
-		Options: web.Options{Keys: ring, CursorKey: service.CursorKey(), Now: now, Log: log,
+		Options: web.Options{Keys: ring, Store: s, Table: tables.RecurringPayments.Name, CursorKey: service.CursorKey(), Now: now, Log: log,
 			Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "duesday_up 1") })}})
+	spec := spectest.New(t)
+	spec.Routes(t, handler.Routes(), false)
+	c.handler = spec.Wrap(t, handler)
 	return c
 }
 
@@ -169,7 +173,7 @@ func (c *crowd) text() string {
 // path is one of a route, or near it.
 func (c *crowd) path() string {
 	id := url.PathEscape(c.text())
-	return oneOf(c, "/v1/purchases", "/v1/purchases", "/v1/payments", "/v1/events", "/v1/events", "/v1/accounts", "/v1/purchases/"+id,
+	return oneOf(c, "/v1/purchases", "/v1/purchases", "/v1/payments", "/v1/events", "/v1/events", "/v1/merchants", "/v1/merchants", "/v1/jobs", "/v1/jobs/"+id+"/retry", "/v1/purchases/"+id,
 		"/v1/payments/"+url.PathEscape(c.text())+"/"+id, "/v1/events/"+id, "/v1/"+id, "/v1", "/v1//", "/"+id, "/internal/objects",
 		"/internal/"+id, "/metrics", "/healthz", "/readyz", platformPath, connectPath)
 }
@@ -177,10 +181,10 @@ func (c *crowd) path() string {
 func (c *crowd) query() string {
 	q := url.Values{}
 	if c.chance(60) {
-		q.Set("account", oneOf(c, account, account, other))
+		q.Set("merchant", oneOf(c, account, account, other))
 	}
 	for c.chance(35) {
-		name := oneOf(c, "account", "limit", "cursor", "stripe_account", "subscription", "type", "from", "to", "Account", "x", "canary")
+		name := oneOf(c, "merchant", "idempotency_key", "limit", "cursor", "stripe_account", "subscription", "type", "from", "to", "Account", "x", "canary")
 		value := c.text()
 		if name == "cursor" && len(c.cursors) > 0 && c.chance(80) {
 			value = oneOf(c, c.cursors...)
@@ -199,7 +203,7 @@ func (c *crowd) query() string {
 
 func (c *crowd) order() string {
 	kind := oneOf(c, "legacy", "product", "subscription", "split")
-	o := map[string]any{"account": oneOf(c, account, other), "kind": kind}
+	o := map[string]any{"merchant": oneOf(c, account, other), "kind": kind}
 	if kind == "legacy" || kind == "product" {
 		o["amount"], o["currency"] = 1+c.random.IntN(9999), oneOf(c, "EUR", "usd", "JPY")
 	} else {
@@ -212,7 +216,7 @@ func (c *crowd) order() string {
 		o["payment_method"], o["email"] = "pm_1", "ann@example.com"
 	}
 	for c.chance(25) {
-		o[oneOf(c, "account", "kind", "amount", "currency", "price", "payments", "email", "customer", "name", "description",
+		o[oneOf(c, "merchant", "kind", "amount", "currency", "price", "payments", "email", "customer", "name", "description",
 			"payment_method", "key", "Tag", "x", "canary")] = oneOf[any](c, c.text(), c.random.Int64(), -1, 1.5, nil, true, []int{1}, o["kind"])
 	}
 	text, _ := json.Marshal(o)
@@ -261,6 +265,9 @@ func (c *crowd) request() (*http.Request, crowdKey) {
 		}
 	case method == "POST" || method == "PUT":
 		body = c.order()
+		if path == "/v1/merchants" && c.chance(80) {
+			body = fmt.Sprintf(`{"stripe_account":%q,"id":%q}`, oneOf(c, stripeAccount, "acct_other", "acct_third", "Canary-7"), oneOf(c, account, other, "canary"))
+		}
 		add("Content-Type", oneOf(c, "application/json", "application/json", "application/json; charset=utf-8", c.text()))
 		if c.chance(95) {
 			add("Idempotency-Key", oneOf(c, fmt.Sprint("k", c.random.IntN(200)), "k", "", strings.Repeat("k", 256), "sk_live_x"))

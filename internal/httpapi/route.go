@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -12,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -21,26 +21,30 @@ func (s *server) routes() []web.Route {
 	return []web.Route{
 		{Pattern: "POST /v1/purchases", Operation: "createPurchase", Scope: key.Charge, Merchants: true, Do: s.createPurchase},
 		{Pattern: "GET /v1/purchases", Operation: "listPurchases", Scope: key.Read, Merchants: true,
-			Do: list(ofMerchant(shop.Purchases), "account")},
-		{Pattern: "GET /v1/purchases/{id}", Operation: "getPurchase", Scope: key.Read, Merchants: true, Do: s.showPurchase},
+			Do: list(view.Purchase, s.purchases, "merchant", "idempotency_key")},
+		{Pattern: "GET /v1/purchases/{purchase}", Operation: "getPurchase", Scope: key.Read, Merchants: true, Do: s.showPurchase},
 		{Pattern: "GET /v1/payments", Operation: "listPayments", Scope: key.Read, Merchants: true,
-			Do: list(ofMerchant(shop.Payments), "account")},
-		{Pattern: "GET /v1/payments/{stripe_account}/{id}", Operation: "getPayment", Scope: key.Read, Merchants: true,
+			Do: list(view.Payment, ofMerchant(shop.Payments), "merchant")},
+		{Pattern: "GET /v1/payments/{stripe_account}/{payment}", Operation: "getPayment", Scope: key.Read, Merchants: true,
 			Do: s.showPayment},
 		{Pattern: "GET /v1/events", Operation: "listEvents", Scope: key.Read, Merchants: true,
-			Do: list(s.events, "account", "stripe_account", "subscription", "type", "from", "to")},
-		{Pattern: "GET /v1/events/{id}", Operation: "getEvent", Scope: key.Read, Merchants: true, Do: s.showEvent},
-		{Pattern: "GET /v1/accounts", Operation: "listMerchants", Scope: key.Read, Merchants: true, Do: list(s.accounts, "account")},
+			Do: list(view.EventRow, s.events, "merchant", "stripe_account", "subscription", "type", "from", "to")},
+		{Pattern: "GET /v1/events/{event}", Operation: "getEvent", Scope: key.Read, Merchants: true, Do: s.showEvent},
+		{Pattern: "POST /v1/merchants", Operation: "createMerchant", Scope: key.Admin, Do: s.createMerchant},
+		{Pattern: "GET /v1/merchants", Operation: "listMerchants", Scope: key.Read, Merchants: true,
+			Do: list(viewRegistered, s.merchants, "merchant")},
+		{Pattern: "GET /v1/jobs", Operation: "listJobs", Scope: key.Read, Do: list(viewJob, s.jobs)},
+		{Pattern: "POST /v1/jobs/{job}/retry", Operation: "retryJob", Scope: key.Write, Do: s.retryJob},
 	}
 }
 
 // show answers with one object of a merchant. One that the key may not see is not found.
-func show[T any](w http.ResponseWriter, r *web.Request, v T, merchant func() string, err error) error {
+func show[T any](w http.ResponseWriter, r *web.Request, v T, form func(T) view.Object, merchant func() string, err error) error {
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.Key.Merchant != "" && !r.Key.Sees(merchant()) {
 		return web.ErrNotFound
 	}
 	if err == nil {
-		web.Send(w, http.StatusOK, v)
+		web.Send(w, http.StatusOK, form(v))
 	}
 	return err
 }
@@ -50,7 +54,7 @@ func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq
 	return func(q *question) (of rows[T], err error) {
 		merchant, err := q.merchant()
 		if err == nil && merchant == "" {
-			err = field.Wrong("account", "must be the merchant's UUID")
+			err = field.Wrong("merchant", "must be the merchant's UUID")
 		}
 		if err == nil {
 			of.all = all(q.ctx, merchant, q.after)
@@ -60,70 +64,15 @@ func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq
 }
 
 func (s *server) showPurchase(w http.ResponseWriter, r *web.Request) error {
-	id := strings.ToLower(r.PathValue("id"))
+	id := strings.ToLower(r.PathValue("purchase"))
 	if !tracking.IsUUID(id) {
 		return web.ErrNotFound
 	}
 	t, err := s.o.Shop.Timeline(r.Context(), id)
-	return show(w, r, t, func() string { return t.Purchase.Merchant }, err)
+	return show(w, r, t, view.Timeline, func() string { return t.Purchase.Merchant }, err)
 }
 
 func (s *server) showPayment(w http.ResponseWriter, r *web.Request) error {
-	p, err := s.o.Shop.Payment(r.Context(), r.PathValue("stripe_account"), r.PathValue("id"))
-	return show(w, r, p, func() string { return p.Merchant }, err)
-}
-
-// createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
-func (s *server) createPurchase(w http.ResponseWriter, r *web.Request) error {
-	text, err := r.IdempotencyKey()
-	if err != nil {
-		return err
-	}
-	var order tracking.Order
-	if err := r.Read(&order); err != nil {
-		return err
-	}
-	if order.Key != "" && order.Key != text {
-		return field.Wrong("key", "must be empty, or equal to the request's "+web.KeyHeader)
-	}
-	order.Key, order.By = text, r.Key.ID
-	if order.Merchant = cmp.Or(order.Merchant, r.Key.Merchant); !r.Key.Sees(order.Merchant) {
-		return web.ErrMerchant
-	}
-	created, err := s.o.Shop.CreatePurchase(r.Context(), order)
-	if err != nil {
-		return s.failedOrder(r, err)
-	}
-	status := http.StatusCreated
-	if created.Repeated {
-		status = http.StatusOK
-	}
-	w.Header().Set("Location", "/v1/purchases/"+created.Purchase.ID)
-	sale := &created.Sale
-	web.Send(w, status, createdForm{created.Purchase, append([]tracking.Object{}, sale.Objects...), sale.Customer,
-		sale.ClientSecret.Reveal(), sale.Declined, sale.Action, created.Repeated})
-	return nil
-}
-
-// A createdForm is a tracking.Created in JSON.
-type createdForm struct {
-	Purchase     *tracking.Purchase `json:"purchase"`
-	Objects      []tracking.Object  `json:"objects"` // the payment, subscription, schedule at Stripe
-	Customer     string             `json:"customer,omitempty"`
-	ClientSecret string             `json:"client_secret,omitempty"`
-	Declined     string             `json:"declined,omitempty"`
-	Action       bool               `json:"action_required,omitempty"`
-	Repeated     bool               `json:"repeated,omitempty"`
-}
-
-// failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
-func (s *server) failedOrder(r *web.Request, err error) error {
-	if _, known := r.ProblemOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
-		return err
-	}
-	r.Failed(err)
-	if errors.Is(err, tracking.ErrStripeKey) {
-		return errStripeKey
-	}
-	return errUnknown
+	p, err := s.o.Shop.Payment(r.Context(), r.PathValue("stripe_account"), r.PathValue("payment"))
+	return show(w, r, p, view.Payment, func() string { return p.Merchant }, err)
 }

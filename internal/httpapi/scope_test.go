@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,9 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
+// noMerchant means that a key of any merchant gets 403.
+const noMerchant = 0
+
 // scoped is the least scope of every route, and what a key of another merchant gets: its lists are
 // empty or refused, and its objects are not there.
 var scoped = []struct {
@@ -31,16 +35,19 @@ var scoped = []struct {
 	withoutFilter int    // status for a key of this merchant, where the request names no merchant; 0: as it is
 }{
 	{"POST /v1/purchases", "POST", "/v1/purchases", key.Charge, 403, "", 0},
-	{"GET /v1/purchases", "GET", "/v1/purchases?account=" + account, key.Read, 403, "", 200},
-	{"GET /v1/purchases/{id}", "GET", "/v1/purchases/" + purchaseID, key.Read, 404, "", 0},
-	{"GET /v1/payments", "GET", "/v1/payments?account=" + account, key.Read, 403, "", 200},
-	{"GET /v1/payments/{stripe_account}/{id}", "GET", "/v1/payments/acct_1/pi_1", key.Read, 404, "", 0},
-	{"GET /v1/events", "GET", "/v1/events?account=" + account, key.Read, 403, "", 200},
+	{"GET /v1/purchases", "GET", "/v1/purchases?merchant=" + account, key.Read, 403, "", 200},
+	{"GET /v1/purchases/{purchase}", "GET", "/v1/purchases/" + purchaseID, key.Read, 404, "", 0},
+	{"GET /v1/payments", "GET", "/v1/payments?merchant=" + account, key.Read, 403, "", 200},
+	{"GET /v1/payments/{stripe_account}/{payment}", "GET", "/v1/payments/acct_1/pi_1", key.Read, 404, "", 0},
+	{"GET /v1/events", "GET", "/v1/events?merchant=" + account, key.Read, 403, "", 200},
 	{"GET /v1/events", "GET", "/v1/events?stripe_account=" + stripeAccount, key.Read, 200, `{"data":[],"has_more":false}`, 0},
 	{"GET /v1/events", "GET", "/v1/events?subscription=sub_1", key.Read, 200, `{"data":[],"has_more":false}`, 0},
-	{"GET /v1/events/{id}", "GET", "/v1/events/evt_1", key.Read, 404, "", 0},
-	{"GET /v1/accounts", "GET", "/v1/accounts", key.Read, 200, `{"data":[],"has_more":false}`, 0},
-	{"GET /v1/accounts", "GET", "/v1/accounts?account=" + account, key.Read, 403, "", 200},
+	{"GET /v1/events/{event}", "GET", "/v1/events/evt_1", key.Read, 404, "", 0},
+	{"GET /v1/merchants", "GET", "/v1/merchants", key.Read, 200, `{"data":[],"has_more":false}`, 0},
+	{"GET /v1/merchants", "GET", "/v1/merchants?merchant=" + account, key.Read, 403, "", 200},
+	{"POST /v1/merchants", "POST", "/v1/merchants", key.Admin, noMerchant, "", 0},
+	{"GET /v1/jobs", "GET", "/v1/jobs", key.Read, noMerchant, "", 0},
+	{"POST /v1/jobs/{job}/retry", "POST", "/v1/jobs/fulfil%2Fp1/retry", key.Write, noMerchant, "", 0},
 }
 
 // TestScopes: every route with a key of every scope, of this merchant, another one and all.
@@ -61,16 +68,18 @@ func TestScopes(t *testing.T) {
 						continue
 					}
 					before := len(w.calls())
-					a := do(t, request(t, to.method, server.URL+path, orderBodyOf(to.method), "Authorization", "Bearer "+text,
-						"Content-Type", "application/json", "Idempotency-Key", "k1"))
+					a := do(t, request(t, to.method, server.URL+path, bodyOf(to.pattern), "Authorization", "Bearer "+text,
+						"Content-Type", "application/json", "Idempotency-Key", rand.Text()))
 					want := 200
-					if to.method == "POST" {
+					if to.method == "POST" && strings.Count(path, "/") == 2 {
 						want = 201
 					}
 					switch {
 					case scope == "":
 						want = 401
 					case !scope.Includes(to.least):
+						want = 403
+					case to.other == noMerchant && merchant != "":
 						want = 403
 					case merchant == other:
 						want = to.other
@@ -102,11 +111,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func orderBodyOf(method string) string {
-	if method == "POST" {
-		return orderBody
-	}
-	return ""
+func bodyOf(pattern string) string {
+	return map[string]string{"POST /v1/purchases": orderBody, "POST /v1/merchants": merchantBody}[pattern]
 }
 
 // TestScopes_HasEveryRoute: the table above has every route of the source.
@@ -147,7 +153,7 @@ func TestScopes_NoDefault(t *testing.T) {
 	o := w.options()
 	o.Keys = scopeless{}
 	for _, to := range scoped {
-		a := do(t, authorized(t, to.method, newServer(t, httpapi.New(o))+to.path, orderBodyOf(to.method), "Idempotency-Key", "k"))
+		a := do(t, authorized(t, to.method, newServer(t, httpapi.New(o))+to.path, bodyOf(to.pattern), "Idempotency-Key", "k"))
 		if a.status != 403 || a.code != "scope" {
 			t.Errorf("%s: got %d %s", to.path, a.status, a.text)
 		}
@@ -197,7 +203,7 @@ func TestRevokedKey(t *testing.T) {
 	w.now = w.now.Add(2 * time.Hour)
 	said := map[string]bool{}
 	for _, text := range []string{revoked, expired.Reveal(), revoked[:len(revoked)-1] + "x", "dd_aaaaaaaaaa" + revoked[13:]} {
-		a := do(t, request(t, "GET", server.URL+"/v1/accounts", "", "Authorization", "Bearer "+text))
+		a := do(t, request(t, "GET", server.URL+"/v1/merchants", "", "Authorization", "Bearer "+text))
 		said[fmt.Sprint(a.status, a.text, a.header["Www-Authenticate"])] = true
 		if _, hidden, _ := strings.Cut(text[3:], "_"); strings.Contains(w.logged(), hidden) {
 			t.Errorf("the log has the key")
@@ -236,30 +242,30 @@ func TestCursor(t *testing.T) {
 	get := func(path, cursor, bearer string) reply {
 		return do(t, request(t, "GET", server.URL+path+"&cursor="+url.QueryEscape(cursor), "", "Authorization", "Bearer "+bearer))
 	}
-	first := readPage(t, do(t, authorized(t, "GET", server.URL+"/v1/purchases?limit=4&account="+account, "")))
+	first := readPage(t, do(t, authorized(t, "GET", server.URL+"/v1/purchases?limit=4&merchant="+account, "")))
 	if !first.More || len(first.Data) != 4 || first.Next == "" {
 		t.Fatalf("got %+v", first)
 	}
-	if a := get("/v1/purchases?limit=2&account="+account, first.Next, apiKey); a.status != 200 || w.after != w.purchases[3].Mark() {
+	if a := get("/v1/purchases?limit=2&merchant="+account, first.Next, apiKey); a.status != 200 || w.after != w.purchases[3].Mark() {
 		t.Errorf("got %d %s, after %+v", a.status, a.text, w.after)
 	}
 	bound := w.key(t, key.Read, account)
 	for name, a := range map[string]reply{
-		"of another list":     get("/v1/payments?account="+account, first.Next, apiKey),
-		"of another merchant": get("/v1/purchases?account="+other, first.Next, apiKey),
-		"of another key":      get("/v1/purchases?account="+account, first.Next, bound),
-		"changed":             get("/v1/purchases?account="+account, first.Next[:30]+"A"+first.Next[31:], apiKey),
-		"cut off":             get("/v1/purchases?account="+account, first.Next[:20], apiKey),
-		"longer":              get("/v1/purchases?account="+account, first.Next+"AAAA", apiKey),
-		"with a space":        get("/v1/purchases?account="+account, first.Next+" ", apiKey),
+		"of another list":     get("/v1/payments?merchant="+account, first.Next, apiKey),
+		"of another merchant": get("/v1/purchases?merchant="+other, first.Next, apiKey),
+		"of another key":      get("/v1/purchases?merchant="+account, first.Next, bound),
+		"changed":             get("/v1/purchases?merchant="+account, first.Next[:30]+"A"+first.Next[31:], apiKey),
+		"cut off":             get("/v1/purchases?merchant="+account, first.Next[:20], apiKey),
+		"longer":              get("/v1/purchases?merchant="+account, first.Next+"AAAA", apiKey),
+		"with a space":        get("/v1/purchases?merchant="+account, first.Next+" ", apiKey),
 	} {
 		if a.status != 422 || a.field != "cursor" {
 			t.Errorf("%s: got %d %s", name, a.status, a.text)
 		}
 	}
-	lines := do(t, authorized(t, "GET", server.URL+"/v1/purchases?limit=4&account="+account, "", "Accept", "application/x-ndjson"))
+	lines := do(t, authorized(t, "GET", server.URL+"/v1/purchases?limit=4&merchant="+account, "", "Accept", "application/x-ndjson"))
 	_, next, _ := strings.Cut(lines.text, `{"end":true,"has_more":true,"next_cursor":"`)
-	if a := get("/v1/purchases?account="+account, strings.TrimSuffix(next, "\"}\n"), apiKey); a.status != 200 {
+	if a := get("/v1/purchases?merchant="+account, strings.TrimSuffix(next, "\"}\n"), apiKey); a.status != 200 {
 		t.Errorf("as lines: %s, and then %s", lines.text, a.text)
 	}
 }
@@ -298,14 +304,14 @@ func TestEvents_Filters(t *testing.T) {
 	}{
 		{"", tracking.EventQuery{}, "evt_1 evt_2 evt_3"},
 		{"?type=a.b", tracking.EventQuery{}, "evt_1 evt_3"},
-		{"?account=" + account, tracking.EventQuery{StripeAccount: stripeAccount}, "evt_1"},
-		{"?account=" + other, tracking.EventQuery{}, "evt_2 evt_3"}, // of two Stripe accounts
+		{"?merchant=" + account, tracking.EventQuery{StripeAccount: stripeAccount}, "evt_1"},
+		{"?merchant=" + other, tracking.EventQuery{}, "evt_2 evt_3"}, // of two Stripe accounts
 		{"?stripe_account=acct_9", tracking.EventQuery{StripeAccount: "acct_9"}, "evt_2 evt_3"},
 		{"?subscription=sub_1", tracking.EventQuery{Subscription: "sub_1"}, "evt_1 evt_2 evt_3"},
 		{"?subscription=sub_1&stripe_account=acct_9&type=a.c", tracking.EventQuery{Subscription: "sub_1"}, "evt_2"},
-		{"?subscription=sub_1&account=" + account, tracking.EventQuery{Subscription: "sub_1"}, "evt_1"},
-		{"?stripe_account=acct_9&account=" + account, none, ""},
-		{"?account=5d1c9a52-8a0e-4b62-9f0d-2f6f5f0f6a11", none, ""},
+		{"?subscription=sub_1&merchant=" + account, tracking.EventQuery{Subscription: "sub_1"}, "evt_1"},
+		{"?stripe_account=acct_9&merchant=" + account, none, ""},
+		{"?merchant=5d1c9a52-8a0e-4b62-9f0d-2f6f5f0f6a11", none, ""},
 		{"?from=2026-11-01&to=9999-12-31", tracking.EventQuery{From: day, To: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
 			"evt_1 evt_2 evt_3"},
 		{"?from=2026-11-01T01:00:00%2B01:00", tracking.EventQuery{From: day}, "evt_1 evt_2 evt_3"},

@@ -37,9 +37,10 @@ type Options struct {
 	web.Options
 
 	Inbox Inbox // needed with Hooks
-	// Shop and Record are what the routes are about; nil: there are no routes.
-	Shop   Shop
-	Record Record
+	// Shop, Record and Backend are what the routes are about; without a Shop, there are no routes.
+	Shop    Shop
+	Record  Record
+	Backend Backend
 
 	// Verify returns an error unless the form and time of the header are right; check, one unless one of
 	// the secrets has signed the body. The errors are shown to the sender. Needed with Hooks.

@@ -207,7 +207,7 @@ func TestServe_LongList(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, "GET /v1/payments?account="+account+" HTTP/1.1\r\nHost: here\r\n"+
+			if _, err := io.WriteString(conn, "GET /v1/payments?merchant="+account+" HTTP/1.1\r\nHost: here\r\n"+
 				"Accept: application/x-ndjson\r\nAuthorization: Bearer "+apiKey+"\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}

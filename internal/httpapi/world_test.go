@@ -71,6 +71,8 @@ type world struct {
 	after     tracking.Mark
 	now       time.Time
 	keys      *key.Ring
+	store     store.Store
+	jobs      []tracking.WaitingJob
 }
 
 func newWorld() *world {
@@ -86,13 +88,14 @@ func newWorld() *world {
 	w.keys = key.New(key.Options{Store: s, Table: schema.New("").RecurringPayments.Name,
 		Now: func() time.Time { return w.now }})
 	storeAPIKey(s)
+	w.store = s
 	return w
 }
 
-// storeAPIKey stores the key apiKey: of scope charge, and of all merchants.
+// storeAPIKey stores the key apiKey: of scope admin, and of all merchants.
 func storeAPIKey(s store.Store) {
 	it := store.NewItem()
-	for name, text := range map[string]string{schema.PK: "KEYS", schema.SK: apiKeyID, schema.Name: "test", schema.Scope: "charge",
+	for name, text := range map[string]string{schema.PK: "KEYS", schema.SK: apiKeyID, schema.Name: "test", schema.Scope: "admin",
 		schema.SecretHash: fmt.Sprintf("%x", sha256.Sum256([]byte(apiKey[len(apiKeyID)+1:]))), schema.CreatedDate: "2026-01-01T00:00:00.000Z"} {
 		it.Set(name, store.S(text))
 	}
@@ -145,12 +148,12 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Record: w, Verify: event.Verify,
+		Inbox: w, Shop: w, Record: w, Backend: w, Verify: event.Verify,
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},
 		},
-		Options: web.Options{Keys: w.keys, Now: func() time.Time { return w.now },
+		Options: web.Options{Keys: w.keys, Store: w.store, Table: schema.New("").RecurringPayments.Name, Now: func() time.Time { return w.now },
 			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 	}
 }
@@ -365,6 +368,31 @@ func (w *world) Events(_ context.Context, q tracking.EventQuery) iter.Seq2[track
 func (w *world) Event(_ context.Context, id string) (*tracking.Event, error) {
 	w.note("event %s", id)
 	return w.event, w.fail
+}
+
+func (w *world) Register(_ context.Context, merchant, stripeAccount string) (*tracking.ConnectedAccount, error) {
+	w.note("register %s %s", merchant, stripeAccount)
+	return &tracking.ConnectedAccount{Merchant: merchant, StripeAccount: stripeAccount}, w.fail
+}
+
+func (w *world) ConnectedAccount(_ context.Context, stripeAccount string) (*tracking.ConnectedAccount, error) {
+	w.note("account %s", stripeAccount)
+	return w.accounts[0], w.fail
+}
+
+func (w *world) Jobs(context.Context) iter.Seq2[tracking.WaitingJob, error] {
+	w.note("jobs")
+	return sequence(w.jobs, w.fail)
+}
+
+func (w *world) ReplayJob(_ context.Context, id string) error {
+	w.note("replay %s", id)
+	return w.fail
+}
+
+func (w *world) PurchaseOf(_ context.Context, merchant, key string) (*tracking.Purchase, error) {
+	w.note("purchase of %s %s", merchant, key)
+	return w.created.Purchase, w.fail
 }
 
 func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {

@@ -69,11 +69,16 @@ func (r *Remote) Apply(context.Context, string, tracking.Object) (bool, error) {
 func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
 	type row struct {
 		tracking.ConnectedAccount
-		tracking.PollState // beside the account, where a ConnectedAccount has it inside
+		tracking.PollState           // beside the account, where a ConnectedAccount has it inside
+		Merchant           string    `json:"id"`
+		Created            time.Time `json:"created_at"`
+		Updated            time.Time `json:"updated_at"`
 	}
 	return func(yield func(*tracking.ConnectedAccount, error) bool) {
-		for x, err := range pages[row](ctx, r, "/v1/accounts", url.Values{}) {
-			if x.Polled = x.PollState; !yield(&x.ConnectedAccount, err) {
+		for x, err := range pages[row](ctx, r, "/v1/merchants", url.Values{}) {
+			a := &x.ConnectedAccount
+			a.Polled, a.Merchant, a.Created, a.Updated = x.PollState, x.Merchant, x.Created, x.Updated
+			if !yield(a, err) {
 				return
 			}
 		}

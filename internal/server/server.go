@@ -113,7 +113,7 @@ func (s *Server) addHooks(hooks, api *httpapi.Options) {
 	for _, o := range []*httpapi.Options{hooks, api} {
 		o.Inbox, o.Verify = s.o.Service, event.Verify
 	}
-	api.Shop, api.Record, api.CursorKey = s.o.Service, s.o.Service, s.o.Service.CursorKey()
+	api.Shop, api.Record, api.Backend, api.CursorKey = s.o.Service, s.o.Service, s.o.Service, s.o.Service.CursorKey()
 	for _, connect := range []bool{false, true} {
 		h := s.hook(connect)
 		if len(h.Secrets) > 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -112,7 +113,7 @@ func (b *base) now() time.Time { return b.o.Now().UTC().Truncate(time.Millisecon
 
 // commit applies the writes and wakes the worker if one of them adds an outbox row.
 func (b *base) commit(ctx context.Context, writes ...store.Write) error {
-	err := b.o.Store.Commit(ctx, writes...)
+	err := call.Commit(ctx, b.o.Store, writes...)
 	if err == nil && slices.ContainsFunc(writes, func(w store.Write) bool {
 		return w.Op == store.OpPut && w.Table == b.o.Tables.Outbox.Name
 	}) {

@@ -138,6 +138,12 @@ func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row 
 	return there, row, true, nil
 }
 
+// PurchaseOf returns the purchase that an order with the key has created for the merchant, or
+// store.ErrNotFound.
+func (s *shop) PurchaseOf(ctx context.Context, merchant, key string) (*Purchase, error) {
+	return s.Purchase(ctx, purchaseID(s.salt, merchant, key))
+}
+
 // orderOf returns the stored order, so that retries send Stripe identical requests.
 func (s *shop) orderOf(p *Purchase) Order {
 	o := p.Order

@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -37,7 +39,8 @@ type Change struct {
 const KeyHeader = "Idempotency-Key"
 
 const (
-	replayedHeader = "Idempotent-Replayed"
+	// ReplayedHeader is the header of an answer to a repeat.
+	ReplayedHeader = "Idempotent-Replayed"
 	runningWait    = 10 * time.Second // for another request with the same key
 	maxKey         = 255
 )
@@ -55,6 +58,14 @@ func (r *Request) IdempotencyKey() (string, error) {
 	return keys[0], nil
 }
 
+// CheckKey returns a field.Error for the parameter idempotency_key unless the text can be such a key.
+func CheckKey(text string) error {
+	if !idempotencyForm.MatchString(text) {
+		return field.Wrong("idempotency_key", fmt.Sprintf("must be 1 to %d printable ASCII characters", maxKey))
+	}
+	return nil
+}
+
 // KeyUsed returns the answer to an idempotency key that belongs to another request, which was about the
 // object.
 func KeyUsed(object string) error {
@@ -66,9 +77,6 @@ func KeyUsed(object string) error {
 // it is now. A request with the same key as one that this process is answering waits for that answer.
 func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	text, err := r.IdempotencyKey()
-	if err == nil {
-		_, err = r.Values()
-	}
 	if err != nil {
 		return err
 	}
@@ -133,7 +141,7 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 	if err != nil {
 		return err
 	}
-	w.Header().Set(replayedHeader, "true")
+	w.Header().Set(ReplayedHeader, "true")
 	Send(w, http.StatusOK, answer)
 	return nil
 }
@@ -141,6 +149,9 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 // ObjectOf returns the path of the object that the caller created or changed with the idempotency key, or
 // "", for lists with the parameter idempotency_key.
 func (s *Server) ObjectOf(r *Request, key string) (path string, err error) {
+	if err := CheckKey(key); err != nil {
+		return "", err
+	}
 	c := call.Call{Key: key, Caller: r.Key.Merchant, Table: s.o.Table}
 	row, err := c.Find(r.Context(), s.o.Store)
 	if errors.Is(err, store.ErrNotFound) {

@@ -31,6 +31,7 @@ func (r *Request) Read(form any) error {
 
 // Values returns the query parameters of a request, each of the names and there at most once.
 func (r *Request) Values(names ...string) (url.Values, error) {
+	r.asked = true
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, Problemf(http.StatusBadRequest, "query", "the query string is malformed")
@@ -50,6 +51,39 @@ func (r *Request) Values(names ...string) (url.Values, error) {
 	}
 	return values, nil
 }
+
+// unasked refuses the parameters of a GET whose handler succeeds without calling Values.
+type unasked struct {
+	http.ResponseWriter
+	r       *Request
+	begun   bool
+	refused bool
+}
+
+func (u *unasked) WriteHeader(status int) {
+	u.begun = true
+	if status < http.StatusMultipleChoices && !u.r.asked {
+		if _, err := u.r.Values(); err != nil {
+			u.refused = true
+			u.r.fail(u.ResponseWriter, err)
+			return
+		}
+	}
+	u.ResponseWriter.WriteHeader(status)
+}
+
+func (u *unasked) Write(text []byte) (int, error) {
+	if !u.begun {
+		u.WriteHeader(http.StatusOK)
+	}
+	if u.refused {
+		return len(text), nil
+	}
+	return u.ResponseWriter.Write(text)
+}
+
+// Unwrap is for http.ResponseController.
+func (u *unasked) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 func allowed(names []string) string {
 	if len(names) == 0 {

@@ -28,11 +28,15 @@ type Request struct {
 	Key           *key.Key
 	Server        *Server
 
-	w    http.ResponseWriter
-	body []byte // once Read has read it
+	w     http.ResponseWriter
+	body  []byte // once Read has read it
+	asked bool   // Values was called
 }
 
 type requestKey struct{}
+
+// Routes returns the routes of all packages.
+func (s *Server) Routes() []Route { return s.o.Routes }
 
 // mux has the routes behind the keys.
 func (s *Server) mux() *http.ServeMux {
@@ -45,6 +49,13 @@ func (s *Server) mux() *http.ServeMux {
 			err := allow(r.Key, to.Scope)
 			if err == nil && r.Key.Merchant != "" && !to.Merchants {
 				err = ErrMerchant
+			}
+			if err == nil && in.URL.RawQuery != "" {
+				if in.Method == http.MethodGet || in.Method == http.MethodHead {
+					w = &unasked{ResponseWriter: w, r: r}
+				} else {
+					_, err = r.Values()
+				}
 			}
 			if err == nil {
 				err = to.Do(w, r)

@@ -8,6 +8,7 @@ package spectest
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -73,7 +74,7 @@ func formats() openapi3.SchemaValidationOption {
 	for name, form := range map[string]string{
 		"date":      `^\d{4}-\d\d-\d\d$`,
 		"date-time": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`,
-		"uuid":      `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`,
+		"uuid":      `^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
 	} {
 		forms[name] = openapi3.NewRegexpFormatValidator(form)
 	}
@@ -88,7 +89,7 @@ func (s *Spec) route(r *http.Request) (*routers.Route, map[string]string) {
 	}
 	_, pattern := s.mux.Handler(probe)
 	route := s.found[pattern]
-	if route == nil {
+	if route == nil || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
 		return nil, nil
 	}
 	s.mux.ServeHTTP(nil, probe) // sets the path's values

@@ -1,0 +1,122 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// A Backend does what operators ask of tracking, and finds the purchase of an idempotency key.
+type Backend interface {
+	Register(ctx context.Context, merchant, stripeAccount string) (*tracking.ConnectedAccount, error)
+	ConnectedAccount(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error)
+	Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error]
+	ReplayJob(ctx context.Context, id string) error
+	PurchaseOf(ctx context.Context, merchant, key string) (*tracking.Purchase, error)
+}
+
+// createMerchant registers a Stripe account. Without an id, the merchant's UUID is derived from the account,
+// so that a request which is cut off and repeated registers the same merchant.
+func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		StripeAccount string `json:"stripe_account"`
+		ID            string `json:"id"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	id := f.ID
+	if id == "" {
+		b := sha256.Sum256([]byte("merchant " + f.StripeAccount))
+		b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
+		id = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
+	}
+	register := func(ctx context.Context) (any, error) {
+		a, err := s.o.Backend.Register(ctx, id, f.StripeAccount)
+		if err != nil {
+			return nil, err
+		}
+		return view.Merchant(a), nil
+	}
+	if !tracking.IsUUID(id) {
+		return field.Wrong("id", "must be a UUID")
+	}
+	return r.Server.Once(w, r, web.Change{Object: "merchants/" + f.StripeAccount, Asked: f,
+		Do: func(ctx context.Context) (int, any, error) {
+			v, err := register(ctx)
+			return http.StatusCreated, v, err
+		},
+		Again: func(ctx context.Context, _ *call.Row) (any, error) { return register(ctx) }})
+}
+
+// A job has its place in the list.
+type job struct{ tracking.WaitingJob }
+
+func (j job) Mark() tracking.Mark { return tracking.Mark{ID: j.ID} }
+
+func viewJob(j job) view.Object {
+	j.Error = secret.Clean(j.Error)
+	return view.Job(j.WaitingJob)
+}
+
+// jobs are those that are not done, by their id: the queue's order changes.
+func (s *server) jobs(q *question) (of rows[job], err error) {
+	var all []job
+	for j, err := range s.o.Backend.Jobs(q.ctx) {
+		if err != nil {
+			return of, err
+		}
+		if j.ID > q.after.ID {
+			all = append(all, job{j})
+		}
+	}
+	slices.SortFunc(all, func(a, b job) int { return cmp.Compare(a.ID, b.ID) })
+	of.all = func(yield func(job, error) bool) {
+		for _, j := range all {
+			if !yield(j, nil) {
+				return
+			}
+		}
+	}
+	return of, nil
+}
+
+// retryJob makes a job that was given up due again.
+func (s *server) retryJob(w http.ResponseWriter, r *web.Request) error {
+	if r.ContentLength != 0 { // a body is optional
+		if err := r.Read(&struct{}{}); err != nil {
+			return err
+		}
+	}
+	id := r.PathValue("job")
+	show := func(ctx context.Context) (any, error) {
+		for j, err := range s.o.Backend.Jobs(ctx) {
+			if err != nil || j.ID == id {
+				return viewJob(job{j}), err
+			}
+		}
+		action, purchase, _ := strings.Cut(id, "/")
+		return view.Object{"id", id, "action", action, "purchase", purchase}, nil // it is done
+	}
+	return r.Server.Once(w, r, web.Change{Object: "jobs/" + id,
+		Do: func(ctx context.Context) (int, any, error) {
+			if err := s.o.Backend.ReplayJob(ctx, id); err != nil {
+				return 0, nil, err
+			}
+			v, err := show(ctx)
+			return http.StatusOK, v, err
+		},
+		Again: func(ctx context.Context, _ *call.Row) (any, error) { return show(ctx) }})
+}

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// An orderForm is the body of createPurchase.
+type orderForm struct {
+	Merchant      *string       `json:"merchant"` // nil: the merchant of the key
+	Kind          tracking.Kind `json:"kind"`
+	Amount        int64         `json:"amount"`
+	Currency      string        `json:"currency"`
+	Price         string        `json:"price"`
+	Payments      int           `json:"payments"`
+	Description   string        `json:"description"`
+	Customer      string        `json:"customer"`
+	Email         string        `json:"email"`
+	Name          string        `json:"name"`
+	PaymentMethod string        `json:"payment_method"`
+}
+
+// createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
+func (s *server) createPurchase(w http.ResponseWriter, r *web.Request) error {
+	text, err := r.IdempotencyKey()
+	var f orderForm
+	if err == nil {
+		err = r.Read(&f)
+	}
+	if err != nil {
+		return err
+	}
+	o := tracking.Order{Key: text, By: r.Key.ID, Merchant: *cmp.Or(f.Merchant, &r.Key.Merchant), Kind: f.Kind, Amount: f.Amount,
+		Currency: f.Currency, Price: f.Price, Payments: f.Payments, Description: f.Description, Customer: f.Customer, Email: f.Email,
+		Name: f.Name, PaymentMethod: f.PaymentMethod}
+	switch {
+	case !r.Key.Sees(o.Merchant):
+		return web.ErrMerchant
+	case !tracking.IsUUID(o.Merchant):
+		return errors.Join(field.Wrong("merchant", "must be the merchant's UUID"), o.Check())
+	}
+	created, err := s.o.Shop.CreatePurchase(r.Context(), o)
+	if errors.Is(err, tracking.ErrOther) {
+		if p, err := s.o.Backend.PurchaseOf(r.Context(), strings.ToLower(o.Merchant), text); err == nil {
+			return web.KeyUsed("purchases/" + p.ID)
+		}
+	}
+	if err != nil {
+		return failedOrder(r, err)
+	}
+	status := http.StatusCreated
+	if created.Repeated {
+		status = http.StatusOK
+		w.Header().Set(web.ReplayedHeader, "true")
+	}
+	w.Header().Set("Location", "/v1/purchases/"+created.Purchase.ID)
+	web.Send(w, status, view.Ordered(created))
+	return nil
+}
+
+// failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
+func failedOrder(r *web.Request, err error) error {
+	if _, known := r.ProblemOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
+		return err
+	}
+	r.Failed(err)
+	if errors.Is(err, tracking.ErrStripeKey) {
+		return errStripeKey
+	}
+	return errUnknown
+}
+
+// purchases are those of a merchant, or the one that an idempotency key has created.
+func (s *server) purchases(q *question) (of rows[*tracking.Purchase], err error) {
+	if !q.Has("idempotency_key") {
+		return ofMerchant(s.o.Shop.Purchases)(q)
+	}
+	if err := web.CheckKey(q.Get("idempotency_key")); err != nil {
+		return of, err
+	}
+	return ofMerchant(func(ctx context.Context, merchant string, _ tracking.Mark) iter.Seq2[*tracking.Purchase, error] {
+		return func(yield func(*tracking.Purchase, error) bool) {
+			p, err := s.o.Backend.PurchaseOf(ctx, merchant, q.Get("idempotency_key"))
+			if !errors.Is(err, store.ErrNotFound) {
+				yield(p, err)
+			}
+		}
+	})(q)
+}
