@@ -128,6 +128,7 @@ func (p *program) accountList() *cobra.Command {
 			})
 	})
 	f.flags(c, "accounts that have a subscription with")
+	c.Flags().StringVar(&f.customer, "customer", "", "only the account of this `CUSTOMER` at the processor, cus_… or acct_…/cus_…")
 	return session.Ordered(c, &order, "account", "email", "created")
 }
 

@@ -134,11 +134,10 @@ func (p *program) subscriptionList() *cobra.Command {
 	var account string
 	f, order := &listFilter{}, screen.ListOrder{}
 	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
-		all := s.Engine.Subscriptions(ctx)
-		if account != "" {
-			all = s.Engine.GetSubscriptionsByAccount(ctx, account)
+		all, err := f.subscriptions(ctx, s, account)
+		if err != nil {
+			return err
 		}
-		all = screen.Filtered(all, func(s *billing.Subscription) bool { return f.hasEmail(s.Email) && f.subscription(s) })
 		return screen.ListAll(p.Screen, order, "subscription", all, view.Subscription, subscriptionColumns(), subscriptionCells)
 	})
 	c.Use = "list [ACCOUNT]"

@@ -36,7 +36,7 @@ type program struct{ *session.Program }
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
-		session.Group("store", p.storeCreate(), session.Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
+		session.Group("store", p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(),
 			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), p.storeMigrate()),
 		session.Group("settings", p.settingsShow(), p.settingsSet()),
 		session.Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
@@ -19,7 +21,14 @@ import (
 	"github.com/duesday/duesday/internal/view"
 )
 
-func (p *program) describeStore(ctx context.Context, _ []string) error {
+func (p *program) storeDescribe() *cobra.Command {
+	count := false
+	c := session.Leaf("describe", func(ctx context.Context, _ []string) error { return p.describeStore(ctx, count) })
+	c.Flags().BoolVar(&count, "count", false, "also read all tables, and count the rows that never expire, by kind")
+	return c
+}
+
+func (p *program) describeStore(ctx context.Context, count bool) error {
 	place, err := p.Place()
 	if err != nil {
 		return err
@@ -61,12 +70,19 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 		p.sayTables(found)
 	}
 	p.sayMeta(meta, differences)
+	var kept map[rowKind]int
+	if count && meta != nil {
+		if kept, err = p.countKept(ctx, place); err != nil {
+			return err
+		}
+		p.sayKept(kept)
+	}
 	return p.JSON(view.Object{"store", p.Config.Store, "ok", ok, "tables?", tables, "folder?", folder,
 		"differences", view.List(differences, func(d dynamotable.Difference) view.Object {
 			return view.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
 				"mends", d.Mends, // store create corrects it
 				"harmless", d.Harmless} // more than was declared, so no action is needed
-		}), "meta?", viewMeta(meta)})
+		}), "meta?", viewMeta(meta), "kept_rows?", viewKept(kept)})
 }
 
 // describeTables returns the tables' descriptions, and reports whether the store can be read.
@@ -123,7 +139,7 @@ func viewMeta(m *move.State) view.Object {
 		return nil
 	}
 	return view.Object{"installation", m.Installation, "created_at", m.Created, "shards", m.Shards, "charging", m.Charging,
-		"reason?", m.Reason, "moved_to?", m.Moved, "processor?", m.Processor, // the only one that may charge
+		"reason?", m.Reason, "moved_to?", m.Moved, "lookups_since?", m.Looked, "processor?", m.Processor, // the only one that may charge
 		"copying?", m.Copying} // the store is an unfinished copy of another store
 }
 
