@@ -19,7 +19,8 @@ var (
 	errNothing = &web.Problem{Status: http.StatusUnprocessableEntity, Code: "field", Detail: "the body must have at least one field to change"}
 	errCollect = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "collect needs an API key with scope charge"}
 	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
-	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "busy", Detail: "another run is under way; one runs at a time"}
+	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "run_in_progress", Title: "Another run is in progress",
+		Detail: "another run is under way; one runs at a time"}
 )
 
 // problem returns the answer to an error of billing. It logs an error of which the operator must know.
@@ -28,7 +29,7 @@ func (s *server) problem(ctx context.Context, err error) error {
 		return err
 	}
 	if e, ok := errors.AsType[*billing.IllegibleError](err); ok { // another tool has written the item
-		return web.Problemf(http.StatusConflict, "illegible", "%s", e.Error())
+		return &web.Problem{Status: http.StatusConflict, Code: "illegible", Title: "The stored object cannot be read", Detail: web.Shown(e.Error())}
 	}
 	for _, k := range kinds() {
 		if !errors.Is(err, k.Is) {

@@ -177,8 +177,8 @@ func viewRun(r *job.Report) view.Object {
 	if isJob(r.Kind) {
 		return view.Run(r)
 	}
-	v := view.Object{"run", r.ID, "state", r.State, "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
-		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason}
+	v := view.Object{"id", r.ID, "state", r.State, "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
+		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason}
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		v = append(v, string(name), r.Counts[name])
 	}

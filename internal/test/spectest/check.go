@@ -114,7 +114,7 @@ func (s *Spec) problem(x *Exchange, op *openapi3.Operation) error {
 		return err
 	}
 	schema := s.Doc.Components.Schemas["Problem"].Value
-	if err := schema.VisitJSON(p, formats(), openapi3.MultiErrors()); err != nil {
+	if err := schema.VisitJSON(p, formats(), openapi3.MultiErrors(), openapi3.DisableSchemaErrorDetails()); err != nil {
 		return err
 	}
 	code, _ := p["code"].(string)
@@ -152,7 +152,7 @@ func (s *Spec) lines(x *Exchange, route *routers.Route) error {
 		if _, end := v["end"]; end || v["status"] != nil && v["code"] != nil {
 			continue
 		}
-		if err := row.VisitJSON(v, formats(), openapi3.MultiErrors()); err != nil {
+		if err := row.VisitJSON(v, formats(), openapi3.MultiErrors(), openapi3.DisableSchemaErrorDetails()); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package spectest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,6 +21,7 @@ type Examples struct {
 	Spec    *Spec
 	Handler http.Handler
 	Key     func(scope string) string // returns an API key of the scope
+	Scopes  map[string]string         // of examples that need more than their operation's, such as createRun/verify
 	Values  map[string]string         // of parameters in paths, and of required ones in queries
 
 	sent map[string]bool
@@ -54,7 +56,7 @@ func (e *Examples) Send(t testing.TB, operation, example string) map[string]any 
 		}
 	}
 	r := httptest.NewRequest(method, path+"?"+query.Encode(), bytes.NewReader(asked))
-	r.Header.Set("Authorization", "Bearer "+e.Key((*op.Security)[0]["apiKey"][0]))
+	r.Header.Set("Authorization", "Bearer "+e.Key(cmp.Or(e.Scopes[operation+"/"+example], (*op.Security)[0]["apiKey"][0])))
 	if asked != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
