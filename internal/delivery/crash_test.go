@@ -118,8 +118,6 @@ func (s *splitter) Commit(ctx context.Context, writes ...store.Write) error {
 // each once.
 func TestTwoSenders(t *testing.T) {
 	w := newWorld(t)
-	w.o.Shared = true
-	w.Service = New(w.o)
 	r := newReceiver(t, nil)
 	w.create(r.URL)
 	for i := range 40 {

@@ -27,11 +27,8 @@ const (
 	kindEffect  = "effect"  // what a commit has caused; becomes a message for each endpoint
 	kindMessage = "message" // one event for one endpoint
 
-	dataEvents   = "events"   // of an effect: its Events as JSON
-	dataEndpoint = "endpoint" // id
-	dataType     = "type"
-	dataData     = "data"     // Event.Data as JSON
-	dataAttempts = "attempts" // one a line, oldest first
+	dataEvents  = "events"  // of an effect: its Events as JSON
+	dataMessage = "message" // the Message as JSON
 )
 
 // Effect returns the row of what a commit causes, for that commit, or none if no endpoint wants any of the
@@ -68,26 +65,26 @@ const (
 
 // A Message is one event for one endpoint. Its ID and body never change.
 type Message struct {
-	ID       string
-	Endpoint string
-	Type     string
-	Data     json.RawMessage
-	Created  time.Time // when the event happened
-	State    string
-	Due      time.Time // of the next attempt, while it waits
-	Ended    time.Time // when it was delivered or given up
-	Attempts []Attempt // oldest first, the last twenty
+	ID       string          `json:"-"`
+	Endpoint string          `json:"endpoint"`
+	Type     string          `json:"type"`
+	Data     json.RawMessage `json:"data"`
+	Created  time.Time       `json:"-"` // when the event happened
+	State    string          `json:"-"`
+	Due      time.Time       `json:"-"`                  // of the next attempt, while it waits
+	Ended    time.Time       `json:"-"`                  // when it was delivered or given up
+	Attempts []Attempt       `json:"attempts,omitempty"` // oldest first, the last twenty
+	Place    string          `json:"-"`                  // in the list of Messages
 
-	tries int    // since it was made or replayed
-	Place string // in the list of Messages
+	tries int // since it was made or replayed
 }
 
 // An Attempt is one request.
 type Attempt struct {
-	At     time.Time
-	Status int    // of the answer; 0: none came
-	Millis int64  // how long it took
-	Code   string // why it failed, such as timeout; "" if it succeeded
+	At     time.Time `json:"at"`
+	Status int       `json:"status,omitempty"` // of the answer; 0: none came
+	Millis int64     `json:"ms"`               // how long it took
+	Code   string    `json:"code,omitempty"`   // why it failed, such as timeout; "" if it succeeded
 }
 
 const mostAttempts = 20
@@ -107,19 +104,11 @@ func (m *Message) body() ([]byte, error) {
 	}{m.Type, stamp(m.Created), m.Data})
 }
 
-func (m *Message) data() map[string]string {
-	lines := make([]string, len(m.Attempts))
-	for i, a := range m.Attempts {
-		lines[i] = fmt.Sprintf("%s %d %d %s", stamp(a.At), a.Status, a.Millis, a.Code)
-	}
-	return map[string]string{dataEndpoint: m.Endpoint, dataType: m.Type, dataData: string(m.Data),
-		dataAttempts: strings.Join(lines, "\n")}
-}
-
 // waiting returns the message's row in the outbox.
 func (m *Message) waiting(table string, due time.Time) store.Write {
+	text, _ := json.Marshal(m) // never fails: Data is JSON
 	return outbox.Write(table, outbox.Effect{Queue: outbox.Deliveries, ID: m.ID, Kind: kindMessage, Due: due, Created: m.Created,
-		Data: m.data(), Tries: m.tries, Error: m.Last().Code})
+		Data: map[string]string{dataMessage: string(text)}, Tries: m.tries, Error: m.Last().Code})
 }
 
 // Last returns the last attempt, or the zero Attempt.
@@ -133,46 +122,31 @@ func (m *Message) Last() (a Attempt) {
 // recordPK is the partition of an endpoint's ended messages.
 func recordPK(endpoint string) string { return "DELIVERIES#" + endpoint }
 
-func (m *Message) recordKey() store.Key {
-	return store.Key{PK: recordPK(m.Endpoint), SK: stamp(m.Created) + "#" + m.ID}
-}
-
-// record returns the put of the message's record, in the table of the recurring payments.
+// record returns the put of an ended message, in the table of the recurring payments: its row under another
+// key, with its end.
 func (m *Message) record(table string, days int) store.Write {
-	key, data := m.recordKey(), store.Item(nil)
-	for name, text := range m.data() {
-		data.Set(name, store.S(text))
-	}
-	return store.Put(table, store.NewItem(
-		store.Attribute{Name: schema.PK, Value: store.S(key.PK)}, store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(stamp(m.Created))},
-		store.Attribute{Name: schema.Data, Value: store.M(data)},
-		store.Attribute{Name: schema.EndedDate, Value: store.S(stamp(m.Ended))},
-		store.Attribute{Name: schema.Kind, Value: store.S(kindMessage)},
-		store.Attribute{Name: schema.State, Value: store.S(m.State)},
-		store.Attribute{Name: schema.TTL, Value: store.Int(m.Ended.AddDate(0, 0, days).Unix())}))
+	it := m.waiting(table, m.Created).Item
+	it.Set(schema.PK, store.S(recordPK(m.Endpoint))) // the sort key is <created>#<id>
+	it.Set(schema.EndedDate, store.S(stamp(m.Ended)))
+	it.Set(schema.State, store.S(m.State))
+	it.Set(schema.TTL, store.Int(m.Ended.AddDate(0, 0, days).Unix()))
+	return store.Put(table, it)
 }
 
 // decodeMessage reads a row of the outbox or a record.
 func decodeMessage(it store.Item) (*Message, error) {
-	m := &Message{State: it.Str(schema.State), Place: it.Str(schema.PK) + "|" + it.Str(schema.SK)}
-	e, err := outbox.Decode(it) // a record has the form of a row
+	e, err := outbox.Decode(it)
+	m := &Message{ID: e.ID, Created: e.Created, State: it.Str(schema.State), Place: it.Str(schema.PK) + "|" + it.Str(schema.SK), tries: e.Tries}
 	if m.State == "" {
 		m.State, m.Due = Waiting, e.Due
 	} else {
 		m.Ended, _ = time.Parse(stampLayout, it.Str(schema.EndedDate))
 	}
-	m.ID, m.Created, m.tries = e.ID, e.Created, e.Tries
-	m.Endpoint, m.Type, m.Data = e.Data[dataEndpoint], e.Data[dataType], json.RawMessage(e.Data[dataData])
-	for line := range strings.Lines(e.Data[dataAttempts]) {
-		var a Attempt
-		var at string
-		_, _ = fmt.Sscan(line, &at, &a.Status, &a.Millis, &a.Code) // a success has no code
-		a.At, _ = time.Parse(stampLayout, at)
-		m.Attempts = append(m.Attempts, a)
+	if err == nil {
+		err = json.Unmarshal([]byte(e.Data[dataMessage]), m)
 	}
-	if err == nil && (e.Kind != kindMessage || m.Endpoint == "" || !json.Valid(m.Data)) {
-		err = fmt.Errorf("message %s is unreadable", m.ID)
+	if err == nil && (m.Endpoint == "" || len(m.Data) == 0) {
+		err = fmt.Errorf("message %s has no endpoint or no data", m.ID)
 	}
 	return m, err
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/call"
-	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -29,33 +27,21 @@ func (f *Filter) selects(m *Message) bool {
 		!m.Created.Before(f.From) && (f.Until.IsZero() || m.Created.Before(f.Until))
 }
 
-// Messages yields the messages that the filter selects, after that Place; "": from the start. Those that
-// wait come first, then those of each endpoint, oldest first. If it yields an error, the error comes last.
+// Messages yields the messages that the filter selects, after that Place; "": from the start. Ended ones come
+// first, by endpoint, oldest first. If it yields an error, the error comes last.
 func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
-		list, err := s.Endpoints(ctx)
+		queries, err := s.queries(ctx, f)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		var queries []store.Query
-		if f.State == "" || f.State == Waiting {
-			for _, partition := range s.rows.Partitions() {
-				queries = append(queries, store.Query{Table: s.o.Tables.Outbox.Name, Partition: partition})
-			}
-		}
-		slices.SortFunc(list, func(a, b *Endpoint) int { return strings.Compare(a.ID, b.ID) })
-		for _, e := range list {
-			if f.State != Waiting && (f.Endpoint == "" || f.Endpoint == e.ID) {
-				queries = append(queries, s.ended(e.ID, f))
-			}
-		}
 		place, at, _ := strings.Cut(after, "|")
-		for _, q := range queries {
-			if after != "" && isBefore(q.Partition, place) {
+		for _, q := range queries { // in the order of their partitions
+			switch strings.Compare(q.Partition, place) {
+			case -1:
 				continue
-			}
-			if q.Partition == place {
+			case 0:
 				q.After = store.Cursor{Key: store.Key{PK: place, SK: at}}
 			}
 			for it, err := range s.o.Store.Query(ctx, q) {
@@ -63,11 +49,10 @@ func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq
 					yield(nil, fmt.Errorf("read the messages: %w", err))
 					return
 				}
-				m, err := decodeMessage(it)
-				if err != nil && it.Str(schema.Kind) != kindMessage || !f.selects(m) { // an effect, or of a newer version
+				if it.Str(schema.Kind) != kindMessage { // an effect
 					continue
 				}
-				if !yield(m, nil) {
+				if m, _ := decodeMessage(it); f.selects(m) && !yield(m, nil) {
 					return
 				}
 			}
@@ -75,71 +60,65 @@ func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq
 	}
 }
 
-// isBefore reports whether Messages yields the partition a before b: the outbox comes first. The endpoint of
-// b may be gone.
-func isBefore(a, b string) bool {
-	records := recordPK("")
-	if is := strings.HasPrefix(a, records); is != strings.HasPrefix(b, records) {
-		return !is
+func (s *Service) queries(ctx context.Context, f Filter) (all []store.Query, err error) {
+	for e, err := range s.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if f.State == Waiting || f.Endpoint != "" && f.Endpoint != e.ID {
+			continue
+		}
+		q := store.Query{Table: s.table, Partition: recordPK(e.ID)}
+		if !f.From.IsZero() {
+			q.From = stamp(f.From)
+		}
+		if !f.Until.IsZero() {
+			q.To = stamp(f.Until)
+		}
+		all = append(all, q)
 	}
-	return a < b
-}
-
-// ended returns the query of an endpoint's ended messages.
-func (s *Service) ended(endpoint string, f Filter) store.Query {
-	q := store.Query{Table: s.table, Partition: recordPK(endpoint)}
-	if !f.From.IsZero() {
-		q.From = stamp(f.From)
+	if f.State == "" || f.State == Waiting {
+		for _, partition := range s.rows.Partitions() {
+			all = append(all, store.Query{Table: s.o.Tables.Outbox.Name, Partition: partition})
+		}
 	}
-	if !f.Until.IsZero() {
-		q.To = stamp(f.Until)
-	}
-	return q
+	return all, nil
 }
 
 // Replay makes the ended messages that the filter selects due now, under the same ids, and returns their
 // number and the time before which no message is kept. A waiting message is made due now only if the
 // filter has its ID. If it is interrupted, a repeated call continues. A paused endpoint is ErrState.
 func (s *Service) Replay(ctx context.Context, f Filter) (n int, reaches time.Time, err error) {
-	days, err := s.keep(ctx)
+	list, err := s.within(ctx, 0)
 	if err != nil {
 		return 0, reaches, err
 	}
-	reaches = s.now().AddDate(0, 0, -days)
-	list, err := s.latest(ctx)
-	if err != nil {
-		return 0, reaches, err
+	reaches = s.now().AddDate(0, 0, -s.kept())
+	paused := map[string]bool{}
+	for _, e := range list {
+		paused[e.ID] = !e.Paused.IsZero()
 	}
-	endpoint := func(id string) (e *Endpoint, err error) {
-		i := slices.IndexFunc(list, func(e *Endpoint) bool { return e.ID == id })
-		switch {
-		case i < 0:
-			return nil, fmt.Errorf("endpoint %s: %w", secret.Short(id), store.ErrNotFound)
-		case !list[i].Paused.IsZero():
-			return nil, fmt.Errorf("endpoint %s is paused; resume it first: %w", id, ErrState)
-		}
-		return list[i], nil
-	}
-	if f.Endpoint != "" {
-		if _, err := endpoint(f.Endpoint); err != nil {
-			return 0, reaches, err
-		}
+	if _, there := paused[f.Endpoint]; f.Endpoint != "" && !there {
+		return 0, reaches, fmt.Errorf("endpoint %s: %w", secret.Short(f.Endpoint), store.ErrNotFound)
 	}
 	for m, err := range s.Messages(ctx, f, "") {
-		if err == nil && (m.State != Waiting || f.ID != "") {
-			if _, err = endpoint(m.Endpoint); err == nil {
-				err = s.replay(ctx, m)
-			}
-			if err == nil {
-				n++
-			}
+		switch {
+		case err != nil:
+			return n, reaches, err
+		case m.State == Waiting && f.ID == "":
+			continue
+		case paused[m.Endpoint]:
+			return n, reaches, fmt.Errorf("endpoint %s is paused; resume it first: %w", m.Endpoint, ErrState)
 		}
-		if err != nil {
+		if err := s.replay(ctx, m); err != nil {
 			return n, reaches, err
 		}
+		if n++; f.ID != "" {
+			return n, reaches, nil
+		}
 	}
-	if n == 0 && f.ID != "" {
-		return 0, reaches, fmt.Errorf("message %s: %w; ended messages are kept for %d days", secret.Short(f.ID), store.ErrNotFound, days)
+	if f.ID != "" {
+		return 0, reaches, fmt.Errorf("message %s: %w, or no longer", secret.Short(f.ID), store.ErrNotFound)
 	}
 	return n, reaches, nil
 }
@@ -161,9 +140,4 @@ func (s *Service) replay(ctx context.Context, m *Message) error {
 		return nil
 	}
 	return err
-}
-
-// Backlog returns the rows that wait, as outbox.Outbox.Backlog does.
-func (s *Service) Backlog(ctx context.Context, most int) (outbox.Backlog, error) {
-	return s.rows.Backlog(ctx, most)
 }

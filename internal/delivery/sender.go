@@ -41,22 +41,26 @@ type Sender struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	lanes   map[string]*lane   // by endpoint; guarded by mu, as all below
-	taken   map[store.Key]bool // rows in a lane
-	full    bool               // a lane had no room for a row since the last Drain
-	done    outbox.Report      // since the last Drain
-	failed  error              // of the store, since the last Drain
-	release func()             // ends the claim of the queue; nil: there is none
-	lost    <-chan struct{}    // closed when the claim has ended otherwise
+	mu     sync.Mutex
+	lanes  map[string]*lane // by endpoint; guarded by mu, as all below
+	taken  map[string]bool  // places of messages in a lane
+	full   bool             // a lane had no room for a row since the last Drain
+	done   outbox.Report    // since the last Drain
+	failed error            // of the store, since the last Drain
 }
 
 // A lane has the messages for one endpoint. Sender.mu guards it.
 type lane struct {
-	rows    []store.Item
+	rows    []queued
 	workers int
 	slow    int       // times in a row that the endpoint was slow
 	until   time.Time // no request before
+}
+
+// queued is a message with its row.
+type queued struct {
+	*Message
+	row store.Item
 }
 
 // NewSender returns a Sender. machine is the machine's clock. If allowPrivate is false, the Sender connects
@@ -67,7 +71,7 @@ func (s *Service) NewSender(machine func() time.Time, allowPrivate bool) *Sender
 
 func (s *Service) newSender(machine func() time.Time, allowPrivate bool, r *net.Resolver) *Sender {
 	x := &Sender{Service: s, client: newClient(allowPrivate, r), machine: machine, wake: make(chan struct{}, 1),
-		lanes: map[string]*lane{}, taken: map[store.Key]bool{}}
+		lanes: map[string]*lane{}, taken: map[string]bool{}}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	return x
 }
@@ -87,9 +91,6 @@ func (s *Sender) Close(ctx context.Context) {
 	s.running.Wait()
 	s.cancel()
 	s.client.CloseIdleConnections()
-	if s.release != nil {
-		s.release()
-	}
 }
 
 // Drain turns effects into messages, and starts the attempts that are due. It does not wait for them. It
@@ -107,9 +108,6 @@ func (s *Sender) drain(ctx context.Context) error {
 	if there, err := s.Any(ctx); err != nil || !there {
 		return err
 	}
-	if mine, err := s.hold(ctx); err != nil || !mine {
-		return err
-	}
 	s.mu.Lock()
 	s.full = false
 	s.mu.Unlock()
@@ -119,42 +117,20 @@ func (s *Sender) drain(ctx context.Context) error {
 			return err
 		}
 		if it.Str(schema.Kind) == kindMessage {
-			s.enqueue(it)
-			continue
-		}
-		if list == nil {
-			if list, err = s.latest(ctx); err != nil {
-				return err
+			err = s.enqueue(ctx, it)
+		} else {
+			if list == nil {
+				list, err = s.within(ctx, 0)
+			}
+			if err == nil {
+				err = s.fanOut(ctx, it, list)
 			}
 		}
-		if err := s.fanOut(ctx, it, list); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// hold claims the queue in a store whose processes can claim names, until Close.
-func (s *Sender) hold(ctx context.Context) (mine bool, err error) {
-	c, ok := s.o.Store.(store.Claimer)
-	if !ok {
-		return true, nil
-	}
-	if s.release != nil {
-		select {
-		case <-s.lost:
-		default:
-			return true, nil
-		}
-	}
-	lost, release, err := c.Claim(ctx, "drain "+string(outbox.Deliveries), "another server")
-	if _, elsewhere := errors.AsType[*store.ClaimedError](err); elsewhere {
-		return false, nil
-	}
-	if err == nil {
-		s.lost, s.release = lost, release
-	}
-	return err == nil, err
 }
 
 // fanOut replaces the effect by a message for each endpoint and event, in one commit.
@@ -167,55 +143,56 @@ func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) er
 	if err != nil {
 		return s.rows.Bury(ctx, it, err)
 	}
-	writes, messages := []store.Write{s.rows.Gone(it)}, []store.Item(nil)
+	writes := []store.Write{s.rows.Gone(it)}
 	for _, x := range events {
+		data, _ := json.Marshal(x.Data) // never fails: it was JSON
 		for _, e := range list {
-			if !e.Wants(x.Type) || effect.Created.Before(e.Created) {
-				continue
+			if e.Wants(x.Type) && !effect.Created.Before(e.Created) {
+				m := &Message{ID: messageID(effect.ID, x.Type, e.ID), Endpoint: e.ID, Type: x.Type, Data: data, Created: effect.Created}
+				writes = append(writes, m.waiting(s.o.Tables.Outbox.Name, s.now()))
 			}
-			data, err := json.Marshal(x.Data)
-			if err != nil {
-				return err // unreachable: it was JSON
-			}
-			m := &Message{ID: messageID(effect.ID, x.Type, e.ID), Endpoint: e.ID, Type: x.Type, Data: data, Created: effect.Created}
-			w := m.waiting(s.o.Tables.Outbox.Name, s.now())
-			writes, messages = append(writes, w), append(messages, w.Item)
 		}
 	}
-	switch err := s.o.Store.Commit(ctx, writes...); {
-	case err == nil:
-		for _, m := range messages {
-			s.enqueue(m)
-		}
-	case !store.Retryable(err): // after a conflict or a lost answer, the next look shows what is there
+	if err := s.o.Store.Commit(ctx, writes...); store.Retryable(err) {
+		return nil // another process was faster, or the next look shows what is there
+	} else if err != nil {
 		return fmt.Errorf("write the messages of an effect: %w", err)
+	}
+	for _, w := range writes[1:] {
+		if err := s.enqueue(ctx, w.Item); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// enqueue puts the row into its endpoint's lane if there is room.
-func (s *Sender) enqueue(it store.Item) {
-	key, id := s.o.Tables.Outbox.KeyOf(it), it.Get(schema.Data).Map().Str(dataEndpoint)
+// enqueue puts the message into its endpoint's lane if there is room.
+func (s *Sender) enqueue(ctx context.Context, it store.Item) error {
+	m, err := decodeMessage(it)
+	if err != nil {
+		return s.rows.Bury(ctx, it, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lanes[id]
+	l := s.lanes[m.Endpoint]
 	if l == nil {
 		l = new(lane)
-		s.lanes[id] = l
+		s.lanes[m.Endpoint] = l
 	}
 	switch {
-	case s.taken[key] || s.ctx.Err() != nil:
-		return
+	case s.taken[m.Place] || s.ctx.Err() != nil:
+		return nil
 	case len(l.rows) >= laneRows:
 		s.full = true
-		return
+		return nil
 	}
-	s.taken[key] = true
-	l.rows = append(l.rows, it)
+	s.taken[m.Place] = true
+	l.rows = append(l.rows, queued{m, it})
 	if l.workers < laneWorkers {
 		l.workers++
 		s.running.Go(func() { s.work(l) })
 	}
+	return nil
 }
 
 // work sends the lane's messages until none is left.
@@ -229,12 +206,12 @@ func (s *Sender) work(l *lane) {
 			s.mu.Unlock()
 			return
 		}
-		it := l.rows[0]
+		q := l.rows[0]
 		l.rows = l.rows[1:]
 		s.mu.Unlock()
-		r, err := s.attempt(l, it)
+		r, err := s.attempt(l, q.row, q.Message)
 		s.mu.Lock()
-		delete(s.taken, s.o.Tables.Outbox.KeyOf(it))
+		delete(s.taken, q.Place)
 		s.failed = cmp.Or(s.failed, err)
 		s.done.Delivered += r.Delivered
 		s.done.Dropped += r.Dropped
@@ -252,19 +229,17 @@ func (s *Sender) nudge() {
 }
 
 // attempt makes one attempt of the message, or puts it off while its endpoint is slow.
-func (s *Sender) attempt(l *lane, it store.Item) (r outbox.Report, err error) {
-	ctx := s.ctx
-	m, err := decodeMessage(it)
-	if err != nil {
-		return outbox.Report{Dead: 1}, s.rows.Bury(ctx, it, err)
-	}
-	list, err := s.cached(ctx)
+func (s *Sender) attempt(l *lane, it store.Item, m *Message) (r outbox.Report, err error) {
+	list, err := s.cached(s.ctx)
 	if err != nil {
 		return r, err
 	}
 	i := slices.IndexFunc(list, func(e *Endpoint) bool { return e.ID == m.Endpoint })
 	if i < 0 {
-		return outbox.Report{Dropped: 1}, s.settle(s.rows.Gone(it))
+		if _, err = s.Endpoint(s.ctx, m.Endpoint); errors.Is(err, store.ErrNotFound) {
+			return outbox.Report{Dropped: 1}, s.settle(s.rows.Gone(it))
+		}
+		return r, err // it is new or unreadable
 	}
 	e, now := list[i], s.now()
 	s.mu.Lock()
@@ -276,17 +251,31 @@ func (s *Sender) attempt(l *lane, it store.Item) (r outbox.Report, err error) {
 	case now.Before(until):
 		return outbox.Report{Failed: 1}, s.settle(s.rows.Later(it, m.ID, until)...)
 	}
-	if mine, err := s.rows.ClaimRow(ctx, &it); !mine {
+	if mine, err := s.rows.ClaimRow(s.ctx, &it); !mine {
 		return r, err
 	}
 	began := s.machine()
-	a, err := s.send(ctx, e, m)
-	if ctx.Err() != nil || err != nil {
+	a, err := s.send(s.ctx, e, m)
+	if s.ctx.Err() != nil || err != nil {
 		return r, err // the server stops; the message has not failed
 	}
 	s.note(l, slow, a)
 	tried := Attempt{At: now, Status: a.status, Millis: s.machine().Sub(began).Milliseconds(), Code: a.code}
-	return s.ended(ctx, it, m, e, a, tried)
+	switch due, again := outbox.NextDue(m.tries+1, s.now()); {
+	case a.code == "":
+		r.Delivered, err = 1, s.end(it, m, Delivered, tried)
+	case !again || a.status == http.StatusGone:
+		r.Dead, err = 1, s.end(it, m, Failed, tried)
+	default:
+		r.Failed = 1
+		m.tries++
+		m.add(tried)
+		if asked := s.now().Add(a.wait); due.Before(asked) {
+			due = asked
+		}
+		err = s.settle(s.rows.Gone(it), m.waiting(s.o.Tables.Outbox.Name, due))
+	}
+	return r, errors.Join(err, s.judge(e, a, r.Dead > 0))
 }
 
 // note closes the lane of an endpoint that was slow, and opens it after any other answer. slow is how
@@ -303,26 +292,6 @@ func (s *Sender) note(l *lane, slow int, a answer) {
 	}
 }
 
-// ended commits the attempt, and what it says about the endpoint.
-func (s *Sender) ended(ctx context.Context, it store.Item, m *Message, e *Endpoint, a answer, tried Attempt) (r outbox.Report, err error) {
-	switch due, again := outbox.NextDue(m.tries+1, s.now()); {
-	case a.code == "":
-		r.Delivered, err = 1, s.end(it, m, Delivered, tried)
-	case again && a.status != http.StatusGone:
-		r.Failed = 1
-		m.tries++
-		m.add(tried)
-		if asked := s.now().Add(a.wait); due.Before(asked) {
-			due = asked
-		}
-		later := m.waiting(s.o.Tables.Outbox.Name, due)
-		err = s.settle(s.rows.Gone(it), later)
-	default:
-		r.Dead, err = 1, s.end(it, m, Failed, tried)
-	}
-	return r, errors.Join(err, s.judge(ctx, e, a, r.Dead > 0))
-}
-
 func (m *Message) add(a Attempt) {
 	m.Attempts = append(m.Attempts, a)
 	m.Attempts = m.Attempts[max(0, len(m.Attempts)-mostAttempts):]
@@ -330,13 +299,9 @@ func (m *Message) add(a Attempt) {
 
 // end replaces the row by the record of a message that was delivered or given up.
 func (s *Sender) end(it store.Item, m *Message, state string, a Attempt) error {
-	days, err := s.keep(s.ctx)
-	if err != nil {
-		return err
-	}
 	m.add(a)
 	m.State, m.Ended = state, s.now()
-	return s.settle(s.rows.Gone(it), m.record(s.table, days))
+	return s.settle(s.rows.Gone(it), m.record(s.table, s.kept()))
 }
 
 // settle commits the end of an attempt. After a conflict another process has settled the message, and
@@ -350,13 +315,13 @@ func (s *Sender) settle(writes ...store.Write) error {
 
 // judge records what the answer says about the endpoint, and pauses one that is gone or that has failed
 // for days.
-func (s *Sender) judge(ctx context.Context, e *Endpoint, a answer, gaveUp bool) error {
+func (s *Sender) judge(was *Endpoint, a answer, gaveUp bool) error {
 	now := s.now()
-	if a.code == "" && e.Failing.IsZero() || a.code != "" && !gaveUp && !e.Failing.IsZero() && now.Sub(e.Failing) < failingFor {
+	if a.code == "" && was.Failing.IsZero() || a.code != "" && !gaveUp && !was.Failing.IsZero() && now.Sub(was.Failing) < failingFor {
 		return nil // nothing is new
 	}
-	_, err := s.change(ctx, e.ID, func(e *Endpoint) error {
-		was := *e
+	_, err := s.change(s.ctx, was.ID, func(e *Endpoint) error {
+		before := e.item()
 		switch {
 		case a.code == "":
 			e.Failing = time.Time{}
@@ -374,11 +339,8 @@ func (s *Sender) judge(ctx context.Context, e *Endpoint, a answer, gaveUp bool) 
 		case !e.Failing.IsZero() && now.Sub(e.Failing) >= failingFor:
 			e.Paused, e.Reason = now, ReasonFailing
 		}
-		if e.item().Equal(was.item()) {
+		if e.item().Equal(before) {
 			return errSame
-		}
-		if !e.Paused.Equal(was.Paused) {
-			s.o.Log.Warn("an endpoint is paused; resume it with duesday endpoint update "+e.ID+" --resume", "endpoint", e.ID, "reason", e.Reason)
 		}
 		return nil
 	})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +25,6 @@ type Options struct {
 	Tables schema.Tables
 	Now    func() time.Time                   // the store's clock
 	Days   func(context.Context) (int, error) // for which messages are kept after their last attempt
-	Shared bool                               // processes of other machines may send, too
 	Log    *slog.Logger
 }
 
@@ -36,104 +34,80 @@ type Service struct {
 	table string // of the recurring payments
 	rows  *outbox.Outbox
 
-	mu    sync.Mutex
-	list  []*Endpoint // guarded by mu; its elements do not change
-	read  time.Time   // when list was read; zero: never
-	days  int         // of Options, when it was last asked for
-	asked time.Time
+	mu   sync.Mutex
+	list []*Endpoint // guarded by mu; its elements do not change
+	days int         // of Options, if there is an endpoint
+	read time.Time   // when both were read; zero: never
 }
 
 const (
-	fresh   = 5 * time.Second // a change by another process counts after it
-	margin  = 5 * time.Second // for commits under way and clocks that differ
-	overlap = 24 * time.Hour  // in which a replaced secret still signs messages
-	claim   = time.Minute     // of a row by a process: longer than an attempt
+	fresh   = 5 * time.Second  // a change by another process counts after it
+	margin  = 5 * time.Second  // for commits under way and clocks that differ
+	overlap = 24 * time.Hour   // in which a replaced secret still signs messages
+	claim   = 30 * time.Second // of a row by a process: longer than an attempt
 )
 
 // New returns the deliveries of the store.
 func New(o Options) *Service {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Service{o: o, table: o.Tables.RecurringPayments.Name}
-	s.rows = outbox.New(o.Store, o.Tables.Outbox, s.now, nil, nil).On(outbox.Deliveries)
-	if o.Shared {
-		s.rows = s.rows.Claiming(claim)
-	}
+	s.rows = outbox.New(o.Store, o.Tables.Outbox, s.now, nil, nil).On(outbox.Deliveries).Claiming(claim)
 	return s
 }
 
 func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
 
-// Endpoints returns the endpoints, oldest first. The caller must not change them.
-func (s *Service) Endpoints(ctx context.Context) ([]*Endpoint, error) {
-	var list []*Endpoint
-	for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.table, Partition: endpointsPK}) {
-		if err != nil {
-			return nil, fmt.Errorf("read the endpoints: %w", err)
-		}
-		e, err := decodeEndpoint(it)
-		if err != nil { // it must not stop charges, nor the other endpoints
-			s.o.Log.WarnContext(ctx, "an endpoint receives nothing", "error", err)
-			continue
-		}
-		list = append(list, e)
-	}
-	slices.SortStableFunc(list, func(a, b *Endpoint) int { return a.Created.Compare(b.Created) })
-	return list, nil
-}
-
-// All yields Endpoints.
+// All yields the endpoints. The caller must not change them. If it yields an error, the error comes last.
 func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 	return func(yield func(*Endpoint, error) bool) {
-		list, err := s.Endpoints(ctx)
-		for _, e := range list {
-			if !yield(e, nil) {
+		for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.table, Partition: endpointsPK}) {
+			if err != nil {
+				yield(nil, fmt.Errorf("read the endpoints: %w", err))
 				return
 			}
-		}
-		if err != nil {
-			yield(nil, err)
+			e, err := decodeEndpoint(it)
+			if err != nil { // it must not stop charges, nor the other endpoints
+				s.o.Log.WarnContext(ctx, "an endpoint receives nothing", "error", err)
+			} else if !yield(e, nil) {
+				return
+			}
 		}
 	}
 }
 
 // cached returns the endpoints as they were within the last five seconds.
-func (s *Service) cached(ctx context.Context) ([]*Endpoint, error) {
+func (s *Service) cached(ctx context.Context) ([]*Endpoint, error) { return s.within(ctx, fresh) }
+
+// within returns the endpoints as they were within the time.
+func (s *Service) within(ctx context.Context, age time.Duration) ([]*Endpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if age := now.Sub(s.read); !s.read.IsZero() && age >= 0 && age < fresh {
+	if is := now.Sub(s.read); !s.read.IsZero() && is >= 0 && is < age {
 		return s.list, nil
 	}
-	return s.refresh(ctx, now)
-}
-
-// refresh reads the endpoints. s.mu must be held.
-func (s *Service) refresh(ctx context.Context, now time.Time) ([]*Endpoint, error) {
-	list, err := s.Endpoints(ctx)
+	var list []*Endpoint
+	for e, err := range s.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	days, err := s.days, error(nil)
+	if len(list) > 0 {
+		days, err = s.o.Days(ctx)
+	}
 	if err == nil {
-		s.list, s.read = list, now
+		s.list, s.days, s.read = list, days, now
 	}
 	return list, err
 }
 
-// latest returns the endpoints as they are now.
-func (s *Service) latest(ctx context.Context) ([]*Endpoint, error) {
+// kept returns for how many days messages are kept.
+func (s *Service) kept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refresh(ctx, s.now())
-}
-
-// keep returns for how many days messages are kept, as it was within the last five seconds.
-func (s *Service) keep(ctx context.Context) (days int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if age := s.now().Sub(s.asked); s.days > 0 && age >= 0 && age < fresh {
-		return s.days, nil
-	}
-	if days, err = s.o.Days(ctx); err == nil {
-		s.days, s.asked = days, s.now()
-	}
-	return days, err
+	return s.days
 }
 
 // forget has the next look read the endpoints again.
@@ -172,7 +146,7 @@ func (s *Service) Create(ctx context.Context, url string, types []string) (e *En
 	if err = e.check(); err != nil {
 		return nil, from, err
 	}
-	list, err := s.latest(ctx)
+	list, err := s.within(ctx, 0)
 	if err != nil {
 		return nil, from, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
@@ -102,7 +103,7 @@ func (w *world) drain(x *Sender) {
 			w.Fatal(err)
 		}
 		x.running.Wait()
-		b, err := x.Backlog(w.Context(), 0)
+		b, err := outbox.New(w.store, w.tables.Outbox, w.clock, nil, nil).On(outbox.Deliveries).Backlog(w.Context(), 0)
 		if err != nil {
 			w.Fatal(err)
 		}

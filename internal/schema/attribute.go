@@ -233,5 +233,6 @@ func Names() []string {
 		Actor, RequestHash, Object, Token, Changes,
 		URL, Types, Secret, PreviousSecret, FailingDate, "attempts", "data", "endpoint", "events",
 		LookupDate, LookupFill,
+		"message",
 	}
 }

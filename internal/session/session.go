@@ -253,7 +253,7 @@ func (s *Session) Subscription(ctx context.Context, n billing.Name) (*billing.Su
 
 // deliveries returns the deliveries to endpoints.
 func (s *Session) deliveries() *delivery.Service {
-	return delivery.New(delivery.Options{Store: s.Store, Tables: s.Tables, Now: s.Now, Log: s.Log, Shared: s.Shared,
+	return delivery.New(delivery.Options{Store: s.Store, Tables: s.Tables, Now: s.Now, Log: s.Log,
 		Days: func(ctx context.Context) (int, error) {
 			now, err := settings.Read(ctx, s.Engine.Records)
 			return now.DeliveryDays, err

@@ -26,30 +26,28 @@ func (v *view) endpoints(ctx context.Context, c *Check) error {
 	if v.Messages == nil {
 		return nil
 	}
-	list, err := v.Messages.Endpoints(ctx)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	var paused, lost, failing []string
-	for _, e := range list {
+	n, gone, failing := 0, []string{}, []string{}
+	for e, err := range v.Messages.All(ctx) {
+		if err != nil {
+			return err
+		}
+		n++
 		switch {
 		case !e.Paused.IsZero() && e.Reason != delivery.ReasonRequested:
-			paused = append(paused, e.ID+" ("+e.Reason+")")
+			gone = append(gone, e.ID+" is paused ("+e.Reason+")")
 		case v.now.Sub(e.GaveUp) < gaveUp:
-			lost = append(lost, e.ID)
+			gone = append(gone, "messages to "+e.ID+" were given up")
 		case !e.Failing.IsZero() && v.now.Sub(e.Failing) >= failingLong:
-			failing = append(failing, e.ID)
+			failing = append(failing, "all deliveries to "+e.ID+" fail")
 		}
 	}
-	switch c.say("%d receive their messages", len(list)); {
-	case len(paused) > 0:
-		c.wrong("correct the receiver, then run: "+v.Hint("endpoint update ENDPOINT --resume")+", and "+v.Hint("delivery replay"),
-			"paused: %s", strings.Join(paused, ", "))
-	case len(lost) > 0:
-		c.wrong("to see why, run: "+v.Hint("delivery list --state failed"), "messages were given up: %s", strings.Join(lost, ", "))
+	switch next := "to see why, run: " + v.Hint("delivery list") + "; then correct the receiver, resume the endpoint, and replay"; {
+	case len(gone) > 0:
+		c.wrong(next, "%s", strings.Join(gone, "; "))
 	case len(failing) > 0:
-		c.mark(Warning, "to see why, run: "+v.Hint("endpoint list")+", and "+v.Hint("delivery list --state waiting"), "all deliveries fail: %s",
-			strings.Join(failing, ", "))
+		c.mark(Warning, next, "%s", strings.Join(failing, "; "))
+	case n > 0:
+		c.say("%d receive their messages", n)
 	}
 	return nil
 }
