@@ -126,7 +126,7 @@ var layers = map[string][]string{
 	"internal/test/shop": {"billing", "billing/engine", "civil", "money", "processor", "sandbox", "schema", "store",
 		"store/memstore"},
 	"internal/test/soaktest":     {},
-	"internal/test/spectest":     {"openapi", "web"},
+	"internal/test/spectest":     {"key", "openapi", "web"},
 	"internal/store":             {},
 	"internal/store/dynamostore": {"clock", "store"},
 	"internal/store/dynamotable": {"clock", "store"},

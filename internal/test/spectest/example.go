@@ -22,7 +22,7 @@ type Examples struct {
 	Handler http.Handler
 	Key     func(scope string) string // returns an API key of the scope
 	Scopes  map[string]string         // of examples that need more than their operation's, such as createRun/verify
-	Values  map[string]string         // of parameters in paths, and of required ones in queries
+	Values  map[string]string         // of parameters in paths, and of required ones in queries; ?NAME: of an optional one
 
 	sent map[string]bool
 }
@@ -46,11 +46,14 @@ func (e *Examples) Send(t testing.TB, operation, example string) map[string]any 
 	query := url.Values{}
 	for _, p := range op.Parameters {
 		value, ok := e.Values[p.Value.Name]
+		optional, given := e.Values["?"+p.Value.Name]
 		switch in := p.Value.In; {
 		case in == openapi3.ParameterInPath && ok:
 			path = strings.Replace(path, "{"+p.Value.Name+"}", url.PathEscape(value), 1)
 		case in == openapi3.ParameterInQuery && ok && p.Value.Required:
 			query.Set(p.Value.Name, value)
+		case in == openapi3.ParameterInQuery && given:
+			query.Set(p.Value.Name, optional)
 		case (in == openapi3.ParameterInPath || in == openapi3.ParameterInQuery) && p.Value.Required:
 			t.Fatalf("%s: parameter %s has no value", operation, p.Value.Name)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -41,4 +42,11 @@ func (s *Spec) Routes(t testing.TB, routes []web.Route, whole bool) {
 			t.Errorf("the operation %s of openapi.json has no route", id)
 		}
 	}
+}
+
+// Route returns the route that openapi.json describes for the operation.
+func (s *Spec) Route(id string) web.Route {
+	method, path, op := s.find(id)
+	return web.Route{Pattern: method + " " + path, Operation: id, Scope: key.Scope((*op.Security)[0]["apiKey"][0]),
+		Merchants: op.Extensions["x-merchant-keys"] == true}
 }

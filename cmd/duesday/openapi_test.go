@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/test/spectest"
+)
+
+// TestOpenAPI_Examples: each example of openapi.json is a request that the server carries out, in this order, and
+// each answer fits openapi.json.
+func TestOpenAPI_Examples(t *testing.T) {
+	c := newServeCLI(t)
+	c.clock.Set(time.Date(2027, 1, 10, 9, 0, 0, 0, time.UTC))
+	v, stop := c.serveBy(c.clock.Now, "--no-poll", "--on-fulfil", "true")
+	c.to.Store(&v.Base) // Stripe's events arrive
+	to, err := url.Parse(v.APIBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]string{}
+	e := &spectest.Examples{Spec: spectest.New(t), Handler: httputil.NewSingleHostReverseProxy(to),
+		Values: map[string]string{"account": "123", "subscription": "gym", "period": "0", "date": "2027-01-31", "stripe_account": "acct_shop"},
+		Scopes: map[string]string{"createRun/verify": "admin"},
+		Key: func(scope string) string {
+			if keys[scope] == "" {
+				keys[scope] = c.object(exitDone, "key", "create", "example-"+scope, "--scope", scope)["key"].(string)
+			}
+			return keys[scope]
+		}}
+	send := func(operation string, examples ...string) map[string]any {
+		t.Helper()
+		var last map[string]any
+		for _, x := range examples {
+			last = e.Send(t, operation, x)
+		}
+		return last
+	}
+	row := func(list map[string]any) map[string]any {
+		t.Helper()
+		rows, _ := list["data"].([]any)
+		if len(rows) == 0 {
+			t.Fatalf("an empty list: %v", list)
+		}
+		return rows[0].(map[string]any)
+	}
+
+	send("createAccount", "default")
+	send("createCardLink", "account")
+	send("attachPaymentMethod", "default")
+	send("getAccount", "")
+	send("updateAccount", "default")
+	send("createSubscription", "monthly", "trial")
+	send("previewSubscription", "default")
+	send("createCardLink", "subscription")
+	send("getSubscription", "")
+	row(send("getSubscriptionsByAccount", ""))
+	row(send("getDuePaymentsByDate", ""))
+	e.Values["date"] = "2027-01-24"
+	row(send("getDueRemindersByDate", ""))
+	send("updateSubscription", "reminder")
+	send("previewPlan", "default")
+	send("changePlan", "default")
+	send("pauseSubscription", "default")
+	send("resumeSubscription", "default")
+
+	// The first period falls due, and is charged by a run.
+	c.clock.Set(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
+	send("getCharging", "")
+	send("setCharging", "off", "on")
+	run := send("createRun", "payments")
+	e.Values["run"] = fmt.Sprint(run["id"])
+	for ended := time.Now().Add(time.Minute); send("getRun", "")["state"] == "running"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(ended) {
+			t.Fatal("the run does not end")
+		}
+	}
+	row(send("listRuns", ""))
+	equal(t, "period", send("getPeriod", "")["state"], any("paid"))
+	equal(t, "proof", send("provePeriod", "")["alarm"], any(false))
+	e.Values["number"] = fmt.Sprint(row(send("getReceiptsByAccount", ""))["number"])
+	send("getReceipt", "")
+	send("createRefund", "default")
+	row(send("listRefunds", ""))
+	equal(t, "charged before", send("chargePeriod", "default")["paid_before"], any(true))
+	send("listPeriods", "")
+	send("getReport", "")
+	send("getStatus", "")
+
+	// The second one is charged by itself, the third is paid by wire, and then comes the end.
+	c.clock.Set(time.Date(2027, 2, 28, 9, 0, 0, 0, time.UTC))
+	send("chargeSubscription", "default")
+	c.clock.Set(time.Date(2027, 3, 31, 9, 0, 0, 0, time.UTC))
+	send("createReceipt", "default")
+	send("updateSubscription", "day")
+	send("skipPeriod", "default")
+	send("cancelSubscription", "default")
+	send("createRun", "verify")
+
+	send("getSettings", "")
+	send("updateSettings", "default")
+	send("createKey", "default")
+	e.Values["key"] = fmt.Sprint(row(send("listKeys", ""))["id"])
+	send("revokeKey", "")
+
+	send("createMerchant", "default")
+	row(send("listMerchants", ""))
+	e.Values["?merchant"] = shopAccount
+	ordered := send("createPurchase", "default")
+	e.Values["purchase"] = fmt.Sprint(ordered["purchase"].(map[string]any)["id"])
+	e.Values["payment"] = fmt.Sprint(ordered["objects"].([]any)[0].(map[string]any)["id"])
+	send("getPurchase", "")
+	send("listPurchases", "")
+	send("listPayments", "")
+	send("getPayment", "")
+	for ended := time.Now().Add(time.Minute); len(send("listEvents", "")["data"].([]any)) == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(ended) {
+			t.Fatal("no event arrives")
+		}
+	}
+	e.Values["event"] = fmt.Sprint(row(send("listEvents", ""))["id"])
+	send("getEvent", "")
+	send("listJobs", "")
+
+	// Without a route yet; retryJob needs a job that was given up.
+	missing := []string{"createEndpoint", "deleteEndpoint", "listAccounts", "listDeliveries", "listEndpoints", "listHistory",
+		"listSubscriptions", "replayDeliveries", "retryJob", "rotateEndpoint", "updateEndpoint"}
+	rest := slices.DeleteFunc(e.Rest(), func(name string) bool {
+		operation, _, _ := strings.Cut(name, "/")
+		return slices.Contains(missing, operation)
+	})
+	equal(t, "examples that were not sent", len(rest), 0)
+	equal(t, "exit", stop().code, exitDone)
+}
