@@ -10,6 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/web"
@@ -67,6 +69,8 @@ func kinds() []web.Kind {
 		{Is: processor.ErrNoWallet, Status: conflict, Code: "no_wallet", Title: "The processor stores no cards"},
 		{Is: refund.ErrNoRefunds, Status: conflict, Code: "no_refunds", Title: "The processor cannot refund"},
 		{Is: engine.ErrCurrencies, Status: refused, Code: "currencies", Title: "The subscriptions have several currencies"},
+		{Is: delivery.ErrState, Status: conflict, Code: "state", Title: "Not possible in this state"},
+		{Is: lookup.ErrIncomplete, Status: conflict, Code: "state", Title: "Not possible in this state"},
 		{Is: billing.ErrState, Status: conflict, Code: "state", Title: "Not possible in this state"},
 		{Is: billing.ErrNoStore, Status: unavailable, Code: "no_store", Title: "The store is gone"},
 		{Is: store.ErrThrottled, Status: unavailable, Code: "busy", Title: "The store is busy"},

@@ -15,7 +15,6 @@ type posted struct {
 	before     string // another POST to the subscription, before it
 	path, body string
 	other      string // another body, for the same key
-	scope      string
 }
 
 // posts are all kinds of POST, as each is sent by a program.
@@ -69,15 +68,16 @@ func (w *world) begin(p posted) string {
 // state is what the store and the processor have of the customers, without times.
 func (w *world) state() string {
 	w.Helper()
-	text := fmt.Sprint("charged ", w.charged())
+	var text strings.Builder
+	text.WriteString(fmt.Sprint("charged ", w.charged()))
 	for _, path := range []string{"/v1/accounts/ada", subscription, subscription + "/periods", "/v1/refunds?account=ada"} {
-		text += "\n" + w.must("GET", path, "").text
+		text.WriteString("\n" + w.must("GET", path, "").text)
 	}
 	for _, x := range w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any) {
 		r := x.(map[string]any)
-		text += fmt.Sprint("\nreceipt ", r["period"], r["kind"], r["amount"])
+		text.WriteString(fmt.Sprint("\nreceipt ", r["period"], r["kind"], r["amount"]))
 	}
-	return intents.ReplaceAllString(text, "pi")
+	return intents.ReplaceAllString(text.String(), "pi")
 }
 
 // TestOnce_Repeats: a repetition, to the same process and to the next, changes nothing and is told. The same

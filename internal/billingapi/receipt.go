@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/view"
@@ -58,6 +59,7 @@ func (s *server) receipts(w http.ResponseWriter, r *web.Request) error {
 	var from, to civil.Date
 	var reversals map[string][]*billing.ReversalRecord
 	return list[billing.Receipt]{names: []string{"account", "from", "to"}, decode: billing.DecodeReceipt,
+		made: func(x *billing.Receipt, of *call.Row) bool { return isPeriod(of, x.Name, x.Period) },
 		open: func(values url.Values) (id, _ string, err error) {
 			var x form
 			from, to = x.date("from", values.Get("from")), x.date("to", values.Get("to"))
@@ -153,6 +155,7 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 // refunds lists an account's refunds and disputes, oldest first.
 func (s *server) refunds(w http.ResponseWriter, r *web.Request) error {
 	return list[billing.ReversalRecord]{names: []string{"account"}, decode: billing.DecodeReversal, view: view.Reversal,
+		made: func(x *billing.ReversalRecord, of *call.Row) bool { return isPeriod(of, x.Name, x.Period) },
 		open: func(values url.Values) (string, string, error) {
 			id, err := accountOf(values)
 			return id, billing.RefPrefix, err

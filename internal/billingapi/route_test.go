@@ -1,7 +1,9 @@
 package billingapi_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billingapi"
@@ -97,5 +99,88 @@ func TestRoutes_Installation(t *testing.T) {
 	w.must("DELETE", "/v1/keys/"+made["id"].(string), "")
 	if a := w.ask("admin", "DELETE", "/v1/keys/"+made["id"].(string), "", ""); a.status != 404 {
 		t.Errorf("revoked twice: %d %s", a.status, a.text)
+	}
+}
+
+// TestRoutes_Lists: the lists that an index finds, by each filter and by idempotency key, page by page. A
+// filter without an index is 422.
+func TestRoutes_Lists(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	for i := range 5 {
+		w.must("POST", "/v1/accounts/ada/subscriptions", fmt.Sprintf(`{"subscription":"t%d","sku":"swim","amount":%d,"currency":"EUR",`+
+			`"payment_day":31}`, i, 100+i))
+	}
+	w.ask("admin", "POST", subscription+"/charge", "the charge", `{}`)
+	w.ask("admin", "POST", "/v1/runs", "the run", `{"kind":"reminders"}`)
+	for path, want := range map[string]int{
+		"/v1/accounts?email=ADA@example.com": 1, "/v1/accounts?email=bob@example.com": 0, "/v1/accounts?customer=cus_1": 0,
+		"/v1/accounts?idempotency_key=must%201": 1, "/v1/accounts?idempotency_key=unknown": 0,
+		"/v1/subscriptions?status=active": 6, "/v1/subscriptions?sku=swim": 5, "/v1/subscriptions?email=ada@example.com&sku=gym": 1,
+		"/v1/subscriptions?status=paused": 0, "/v1/subscriptions?idempotency_key=must%202": 1,
+		"/v1/accounts/ada/subscriptions": 6, "/v1/accounts/ada/subscriptions?idempotency_key=must%202": 1,
+		"/v1/receipts?account=ada": 1, "/v1/receipts?account=ada&idempotency_key=the+charge": 1,
+		"/v1/receipts?account=ada&idempotency_key=must%202": 0, "/v1/receipts?account=ada&from=2027-02-01": 0,
+		"/v1/runs?idempotency_key=the+run": 1, "/v1/runs?kind=payments": 0, "/v1/keys": 5, "/v1/due/payments?date=" + today: 5,
+	} {
+		if got := w.pages(path); got != want {
+			t.Errorf("%s: %d rows, want %d", path, got, want)
+		}
+	}
+	for _, path := range []string{"/v1/accounts", "/v1/subscriptions", "/v1/subscriptions?status=gone", "/v1/receipts", "/v1/refunds",
+		"/v1/due/payments", "/v1/runs?kind=x", "/v1/accounts?name=Ada", "/v1/accounts?limit=0", "/v1/accounts?email=a&cursor=x"} {
+		if a := w.ask("read", "GET", path, "", ""); a.status != 422 {
+			t.Errorf("%s: %d %s", path, a.status, a.text)
+		}
+	}
+}
+
+// pages returns the number of a list's rows, in pages of two.
+func (w *world) pages(path string) (n int) {
+	w.Helper()
+	glue := "?"
+	if strings.Contains(path, "?") {
+		glue = "&"
+	}
+	for cursor := ""; ; {
+		page := w.must("GET", path+glue+"limit=2"+cursor, "").body
+		n += len(page["data"].([]any))
+		if page["has_more"] != true {
+			return n
+		}
+		cursor = "&cursor=" + page["next_cursor"].(string)
+	}
+}
+
+// TestRoutes_Endpoints walks through what is about deliveries.
+func TestRoutes_Endpoints(t *testing.T) {
+	w := newWorld(t)
+	made := w.ask("admin", "POST", "/v1/endpoints", "made", `{"url":"https://shop.example/hook","types":["period.*"]}`)
+	again := w.ask("admin", "POST", "/v1/endpoints", "made", `{"url":"https://shop.example/hook","types":["period.*"]}`)
+	if made.status != 201 || made.body["secret"] == nil || again.body["secret"] != nil || again.body["id"] != made.body["id"] {
+		t.Fatalf("created: %d %s, repeated: %s", made.status, made.text, again.text)
+	}
+	path := "/v1/endpoints/" + made.body["id"].(string)
+	if n := w.pages("/v1/endpoints"); n != 1 {
+		t.Errorf("%d endpoints", n)
+	}
+	w.must("PATCH", path, `{"types":["receipt.created"]}`)
+	rotated := w.ask("admin", "POST", path+"/rotate", "rotated", `{}`)
+	if again := w.ask("admin", "POST", path+"/rotate", "rotated", `{}`); rotated.body["secret"] == nil || again.body["secret"] != nil {
+		t.Errorf("rotated: %s, repeated: %s", rotated.text, again.text)
+	}
+	w.must("POST", "/v1/deliveries/replay", `{"from":"2027-01-01T00:00:00.000Z"}`)
+	if n := w.pages("/v1/deliveries?state=failed"); n != 0 {
+		t.Errorf("%d deliveries", n)
+	}
+	w.must("PATCH", path, `{"paused":true}`)
+	for body, want := range map[string]string{`{}`: "id", `{"state":"waiting"}`: "state", `{"id":"x","until":"2027-01-01T00:00:00.000Z"}`: ""} {
+		if a := w.ask("admin", "POST", "/v1/deliveries/replay", "wrong "+body, body); a.status < 400 || a.names() != want {
+			t.Errorf("%s: %d %s", body, a.status, a.text)
+		}
+	}
+	w.must("DELETE", path, "")
+	if a := w.ask("admin", "DELETE", path, "", ""); a.status != 404 {
+		t.Errorf("deleted twice: %d %s", a.status, a.text)
 	}
 }

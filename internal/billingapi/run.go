@@ -190,7 +190,7 @@ func placeOf(r *job.Report) string { return view.Stamp(r.Started) + " " + r.ID }
 
 // runs lists the latest runs, the most recently started first.
 func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[*job.Report]{Names: []string{"kind"}, Place: placeOf,
+	return web.List(r.Server, w, r, web.ListOptions[*job.Report]{Names: []string{"kind", keyParameter}, Place: placeOf,
 		View: func(x *job.Report) any { return viewRun(x) },
 		Open: func(values url.Values, after string) (iter.Seq2[*job.Report, error], error) {
 			var all []*job.Report
@@ -208,6 +208,11 @@ func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
 			if asked != "" && !slices.Contains(runKinds(), asked) {
 				return nil, errKind
 			}
+			of, err := s.keyed(r, values)
+			if err != nil {
+				return nil, err
+			}
+			all = slices.DeleteFunc(all, func(x *job.Report) bool { return of != nil && of.Object != "runs/"+x.ID })
 			slices.SortFunc(all, func(a, b *job.Report) int { return cmp.Compare(placeOf(b), placeOf(a)) })
 			return func(yield func(*job.Report, error) bool) {
 				for _, x := range all {

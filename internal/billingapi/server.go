@@ -8,27 +8,26 @@ package billingapi
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/status"
-	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
 // Options configure the routes. All fields are required.
 type Options struct {
-	Engine *engine.Engine
-	Keys   *key.Ring
-	Runs   *Runs
-	Look   func(ctx context.Context) []status.Check // checks the installation's health
+	Engine   *engine.Engine
+	Keys     *key.Ring
+	Messages *delivery.Service
+	Runs     *Runs
+	Look     func(ctx context.Context) []status.Check // checks the installation's health
 }
 
 type server struct{ Options }
@@ -36,7 +35,7 @@ type server struct{ Options }
 // Routes returns the routes. A key that is bound to a merchant may call none of them.
 func Routes(o Options) []web.Route {
 	s := &server{o}
-	all := append(s.subscribers(), s.others()...)
+	all := slices.Concat(s.subscribers(), s.others(), s.deliveryRoutes())
 	for i := range all {
 		do := all[i].Do
 		all[i].Do = func(w http.ResponseWriter, r *web.Request) error { return s.problem(r.Context(), do(w, r)) }
@@ -54,6 +53,8 @@ func (s *server) subscribers() []web.Route {
 	const one, period = subscriptions + "/{subscription}", subscriptions + "/{subscription}/periods/{period}"
 	return []web.Route{
 		route(key.Write, "createAccount", "POST /v1/accounts", s.createAccount),
+		route(key.Read, "listAccounts", "GET /v1/accounts", s.accounts),
+		route(key.Read, "listSubscriptions", "GET /v1/subscriptions", s.subscriptions),
 		route(key.Read, "getAccount", "GET /v1/accounts/{account}", s.getAccount),
 		route(key.Write, "updateAccount", "PATCH /v1/accounts/{account}", s.updateAccount),
 		route(key.Write, "attachPaymentMethod", "POST /v1/accounts/{account}/payment_methods", s.attach),
@@ -160,6 +161,9 @@ func (s *server) object(ctx context.Context, w http.ResponseWriter, path string)
 		return s.findRun(ctx, part[1])
 	case part[0] == "keys" && len(part) == 2:
 		return s.findKey(ctx, part[1])
+	case part[0] == "endpoints" && len(part) == 2:
+		e, err := s.Messages.Endpoint(ctx, part[1])
+		return showEndpoint(w, e, err)
 	}
 	return nil, fmt.Errorf("row of an idempotency key: no object %q", path)
 }
@@ -167,53 +171,4 @@ func (s *server) object(ctx context.Context, w http.ResponseWriter, path string)
 // tag sets the ETag of an object with a version.
 func tag(w http.ResponseWriter, version int64) {
 	w.Header().Set("ETag", web.Tag(version))
-}
-
-// A row is one of a list in an account's partition, with its sort key.
-type row[T any] struct {
-	of  *T
-	key string
-}
-
-// listed yields the account's items of one kind after the sort key. It leaves out items that another tool
-// has made unreadable, and logs them.
-func listed[T any](ctx context.Context, s *server, account, prefix, after string, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
-	return func(yield func(row[T], error) bool) {
-		q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
-		if after != "" {
-			q.After = store.Cursor{Key: store.Key{PK: q.Partition, SK: after}}
-		}
-		for it, err := range s.Engine.Store.Query(ctx, q) {
-			x := row[T]{key: billing.KeyOf(it).SK}
-			if err == nil {
-				if x.of, err = decode(it); err != nil {
-					s.Engine.Log.WarnContext(ctx, "a list leaves out an item that cannot be read", "error", err)
-					continue
-				}
-			}
-			if !yield(x, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// A list answers with the items of one kind in an account's partition.
-type list[T any] struct {
-	names  []string // parameters, beside limit and cursor
-	open   func(values url.Values) (account, prefix string, err error)
-	decode func(store.Item) (*T, error)
-	keep   func(*T) bool // nil: all
-	view   func(*T) view.Object
-}
-
-func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[row[T]]{Names: l.names,
-		Open: func(values url.Values, after string) (iter.Seq2[row[T], error], error) {
-			account, prefix, err := l.open(values)
-			return listed(r.Context(), s, account, prefix, after, l.decode), err
-		},
-		Place: func(x row[T]) string { return x.key },
-		Keep:  func(x row[T]) bool { return l.keep == nil || l.keep(x.of) },
-		View:  func(x row[T]) any { return l.view(x.of) }})
 }

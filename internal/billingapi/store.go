@@ -188,16 +188,17 @@ func (s *server) findKey(ctx context.Context, id string) (any, error) {
 }
 
 func (s *server) keys(w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[*key.Key]{Place: func(k *key.Key) string { return k.ID },
+	return web.List(r.Server, w, r, web.ListOptions[*key.Key]{Names: []string{keyParameter}, Place: func(k *key.Key) string { return k.ID },
 		View: func(k *key.Key) any { return view.Key(k) },
-		Open: func(_ url.Values, after string) (iter.Seq2[*key.Key, error], error) {
+		Open: func(values url.Values, after string) (iter.Seq2[*key.Key, error], error) {
+			of, err := s.keyed(r, values)
 			return func(yield func(*key.Key, error) bool) {
 				for k, err := range s.Keys.All(r.Context()) {
-					if (err != nil || k.ID > after) && !yield(k, err) {
+					if (err != nil || k.ID > after && (of == nil || of.Object == "keys/"+k.ID)) && !yield(k, err) {
 						return
 					}
 				}
-			}, nil
+			}, err
 		}})
 }
 

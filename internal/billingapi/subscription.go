@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/view"
@@ -112,6 +113,7 @@ func (s *server) previewSubscription(w http.ResponseWriter, r *web.Request) erro
 
 func (s *server) subscriptionsOf(w http.ResponseWriter, r *web.Request) error {
 	return list[billing.Subscription]{decode: billing.DecodeSubscription, view: view.Subscription,
+		made: func(x *billing.Subscription, of *call.Row) bool { return of.Object == pathOf(x.Name) },
 		open: func(url.Values) (string, string, error) {
 			a, err := s.Engine.Account(r.Context(), r.PathValue("account"))
 			if err != nil {

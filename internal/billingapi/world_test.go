@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billingapi"
+	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -86,6 +88,8 @@ func (w *world) restart() {
 	if err != nil {
 		w.Fatal(err)
 	}
+	messages := delivery.New(delivery.Options{Store: w.faults, Tables: w.tables, Now: w.now,
+		Days: func(context.Context) (int, error) { return 30, nil }})
 	ring := key.New(key.Options{Store: w.faults, Table: e.Table, Now: w.now})
 	w.runs = billingapi.NewRuns(func(ctx context.Context, kind billing.Kind, o job.Options) error {
 		run := job.Payments
@@ -95,8 +99,8 @@ func (w *world) restart() {
 		_, err := run(ctx, e, o)
 		return err
 	}, e.Reconcile)
-	w.h = w.spec.Wrap(w.T, web.New(web.Options{Keys: ring, Store: w.faults, Table: e.Table, Now: w.now,
-		Routes: billingapi.Routes(billingapi.Options{Engine: e, Keys: ring, Runs: w.runs,
+	w.h = w.spec.Wrap(w.T, web.New(web.Options{Log: slog.New(slog.NewTextHandler(w.Output(), nil)), Keys: ring, Store: w.faults, Table: e.Table, Now: w.now,
+		Routes: billingapi.Routes(billingapi.Options{Engine: e, Keys: ring, Messages: messages, Runs: w.runs,
 			Look: func(context.Context) []status.Check {
 				return []status.Check{{Name: "store", State: status.OK, Text: "format 4"}}
 			}})}))
@@ -127,7 +131,7 @@ func (w *world) ask(scope, method, path, idempotency, body string) answer {
 	out := httptest.NewRecorder()
 	w.h.ServeHTTP(out, r)
 	a := answer{status: out.Code, header: out.Header(), text: out.Body.String()}
-	if err := json.Unmarshal(out.Body.Bytes(), &a.body); err != nil {
+	if err := json.Unmarshal(out.Body.Bytes(), &a.body); err != nil && out.Code != http.StatusNoContent {
 		w.Errorf("%s %s: %d %s: %v", method, path, a.status, a.text, err)
 	}
 	return a
@@ -216,8 +220,11 @@ func (a answer) names() string {
 	var names []string
 	list, _ := a.body["errors"].([]any)
 	for _, x := range list {
-		pointer, _ := x.(map[string]any)["pointer"].(string)
-		names = append(names, strings.TrimPrefix(pointer, "/"))
+		pointer, ok := x.(map[string]any)["pointer"].(string)
+		if !ok {
+			pointer, _ = x.(map[string]any)["parameter"].(string)
+		}
+		names = append(names, strings.TrimPrefix(pointer, "#/"))
 	}
 	return strings.Join(names, " ")
 }
@@ -226,7 +233,7 @@ func (a answer) names() string {
 func splitPattern(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	for name, value := range map[string]string{"{account}": "ada", "{subscription}": "s1", "{period}": "0", "{number}": "20270131-0-0",
-		"{run}": "none", "{key}": "dd_none"} {
+		"{run}": "none", "{key}": "dd_none", "{endpoint}": "ep_none"} {
 		path = strings.ReplaceAll(path, name, value)
 	}
 	return method, path

@@ -16,7 +16,7 @@ var layers = map[string][]string{
 	"internal/billing/job": {"billing", "billing/charging", "billing/engine", "billing/worker", "call", "civil",
 		"clock", "processor", "schema", "secret", "store"},
 	"internal/billingapi": {"billing", "billing/account", "billing/charging", "billing/engine", "billing/job",
-		"billing/refund", "billing/report", "billing/settings", "billing/worker", "call", "civil", "field", "key", "money",
+		"billing/refund", "billing/report", "billing/settings", "billing/worker", "call", "civil", "delivery", "field", "key", "lookup", "money",
 		"processor", "schema", "secret", "status", "store", "view", "web"},
 	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/engine",
 		"billing/proof", "billing/refund", "billing/report", "billing/settings", "book", "civil", "importing", "lookup",

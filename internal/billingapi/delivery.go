@@ -1,0 +1,159 @@
+package billingapi
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+func (s *server) deliveryRoutes() []web.Route {
+	return []web.Route{
+		route(key.Admin, "createEndpoint", "POST /v1/endpoints", s.createEndpoint),
+		route(key.Admin, "listEndpoints", "GET /v1/endpoints", s.endpoints),
+		route(key.Admin, "updateEndpoint", "PATCH /v1/endpoints/{endpoint}", s.updateEndpoint),
+		route(key.Admin, "deleteEndpoint", "DELETE /v1/endpoints/{endpoint}", s.deleteEndpoint),
+		route(key.Admin, "rotateEndpoint", "POST /v1/endpoints/{endpoint}/rotate", s.rotateEndpoint),
+		route(key.Admin, "listDeliveries", "GET /v1/deliveries", s.deliveries),
+		route(key.Admin, "replayDeliveries", "POST /v1/deliveries/replay", s.replay),
+	}
+}
+
+func showEndpoint(w http.ResponseWriter, e *delivery.Endpoint, err error, more ...any) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	tag(w, e.Version)
+	return append(view.Endpoint(e), more...), nil
+}
+
+// createEndpoint shows the secret once. A repetition gets the endpoint without it.
+func (s *server) createEndpoint(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		URL   string   `json:"url"`
+		Types []string `json:"types"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusCreated, asked: f,
+		do: func(ctx context.Context, _ *engine.Engine) (any, error) {
+			e, from, err := s.Messages.Create(ctx, f.URL, f.Types)
+			if err != nil {
+				return nil, err
+			}
+			return showEndpoint(w, e, nil, "secret", e.Secret.Reveal(), "from", from)
+		}})
+}
+
+func (s *server) endpoints(w http.ResponseWriter, r *web.Request) error {
+	return web.List(r.Server, w, r, web.ListOptions[*delivery.Endpoint]{
+		Place: func(e *delivery.Endpoint) string { return view.Stamp(e.Created) + e.ID },
+		View:  func(e *delivery.Endpoint) any { return view.Endpoint(e) },
+		Open: func(_ url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
+			return func(yield func(*delivery.Endpoint, error) bool) {
+				for e, err := range s.Messages.All(r.Context()) {
+					if (err != nil || view.Stamp(e.Created)+e.ID > after) && !yield(e, err) {
+						return
+					}
+				}
+			}, nil
+		}})
+}
+
+func (s *server) updateEndpoint(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		URL    *string   `json:"url"`
+		Types  *[]string `json:"types"`
+		Paused *bool     `json:"paused"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	if delivery.Change(f) == (delivery.Change{}) {
+		return errNothing
+	}
+	e, err := s.Messages.Update(r.Context(), r.PathValue("endpoint"), delivery.Change(f))
+	v, err := showEndpoint(w, e, err)
+	return show(w, v, err)
+}
+
+func (s *server) deleteEndpoint(w http.ResponseWriter, r *web.Request) error {
+	err := s.Messages.Delete(r.Context(), r.PathValue("endpoint"))
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// rotateEndpoint shows the new secret once.
+func (s *server) rotateEndpoint(w http.ResponseWriter, r *web.Request) error {
+	id := r.PathValue("endpoint")
+	var f struct {
+		Now bool `json:"now"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusOK, object: "endpoints/" + id, asked: f,
+		do: func(ctx context.Context, _ *engine.Engine) (any, error) {
+			e, err := s.Messages.Rotate(ctx, id, f.Now)
+			if err != nil {
+				return nil, err
+			}
+			return showEndpoint(w, e, nil, "secret", e.Secret.Reveal())
+		}})
+}
+
+func (s *server) deliveries(w http.ResponseWriter, r *web.Request) error {
+	return web.List(r.Server, w, r, web.ListOptions[*delivery.Message]{Names: []string{"endpoint", "state"},
+		Place: func(m *delivery.Message) string { return m.Place }, View: func(m *delivery.Message) any { return view.Message(m) },
+		Open: func(values url.Values, after string) (iter.Seq2[*delivery.Message, error], error) {
+			f := delivery.Filter{Endpoint: values.Get("endpoint"), State: values.Get("state")}
+			if !slices.Contains([]string{"", delivery.Waiting, delivery.Delivered, delivery.Failed}, f.State) {
+				return nil, billing.Invalid("state", "must be waiting, delivered or failed")
+			}
+			return s.Messages.Messages(r.Context(), f, after), nil
+		}})
+}
+
+// replay sends messages again. A repetition replays nothing, because it could send messages a third time.
+func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		ID       string    `json:"id"`
+		Endpoint string    `json:"endpoint"`
+		State    string    `json:"state"`
+		From     time.Time `json:"from"`
+		Until    time.Time `json:"until"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	switch m := (delivery.Filter{ID: f.ID, Endpoint: f.Endpoint, State: f.State, From: f.From, Until: f.Until}); {
+	case f.ID == "" && f.From.IsZero() && f.State == "":
+		return billing.Invalid("id", "is missing: a replay needs id, from or state")
+	case !slices.Contains([]string{"", delivery.Delivered, delivery.Failed}, f.State):
+		return billing.Invalid("state", "must be delivered or failed")
+	case !f.Until.IsZero() && !f.Until.After(f.From):
+		return billing.Invalid("until", "must be after from")
+	default:
+		return s.once(w, r, post{status: http.StatusOK, object: "deliveries", asked: f, resumes: true,
+			do: func(ctx context.Context, e *engine.Engine) (any, error) {
+				if call.Of(ctx).Repeats() != nil {
+					m = delivery.Filter{From: e.Now().AddDate(1, 0, 0)} // no message
+				}
+				n, reaches, err := s.Messages.Replay(ctx, m)
+				return view.Object{"replayed", n, "reaches", reaches}, err
+			}})
+	}
+}

@@ -1,0 +1,187 @@
+package billingapi
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/lookup"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
+)
+
+// A row is one of a list in an account's partition, with its sort key.
+type row[T any] struct {
+	of  *T
+	key string
+}
+
+// listed yields the account's items of one kind after the sort key. It leaves out items that another tool
+// has made unreadable, and logs them.
+func listed[T any](ctx context.Context, s *server, account, prefix, after string, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
+	return func(yield func(row[T], error) bool) {
+		q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
+		if after != "" {
+			q.After = store.Cursor{Key: store.Key{PK: q.Partition, SK: after}}
+		}
+		for it, err := range s.Engine.Store.Query(ctx, q) {
+			x := row[T]{key: billing.KeyOf(it).SK}
+			if err == nil {
+				if x.of, err = decode(it); err != nil {
+					s.Engine.Log.WarnContext(ctx, "a list leaves out an item that cannot be read", "error", err)
+					continue
+				}
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A list answers with the items of one kind in an account's partition.
+type list[T any] struct {
+	names  []string // parameters, beside limit and cursor
+	open   func(values url.Values) (account, prefix string, err error)
+	decode func(store.Item) (*T, error)
+	keep   func(*T) bool // nil: all
+	view   func(*T) view.Object
+
+	// made reports whether the request with an idempotency key is about the item. nil: the list has no
+	// parameter idempotency_key.
+	made func(*T, *call.Row) bool
+}
+
+func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
+	var of *call.Row // of the parameter idempotency_key
+	if l.made != nil {
+		l.names = append(l.names, keyParameter)
+	}
+	return web.List(r.Server, w, r, web.ListOptions[row[T]]{Names: l.names,
+		Open: func(values url.Values, after string) (iter.Seq2[row[T], error], error) {
+			account, prefix, err := l.open(values)
+			if err == nil {
+				of, err = s.keyed(r, values)
+			}
+			return listed(r.Context(), s, account, prefix, after, l.decode), err
+		},
+		Place: func(x row[T]) string { return x.key },
+		Keep:  func(x row[T]) bool { return (l.keep == nil || l.keep(x.of)) && (of == nil || l.made(x.of, of)) },
+		View:  func(x row[T]) any { return l.view(x.of) }})
+}
+
+// keyParameter selects what the request with an idempotency key has created or changed.
+const keyParameter = "idempotency_key"
+
+// keyed returns the row of the parameter idempotency_key, which is empty for an unknown key, or nil without it.
+func (s *server) keyed(r *web.Request, values url.Values) (*call.Row, error) {
+	if !values.Has(keyParameter) {
+		return nil, nil
+	}
+	c := call.Call{Key: values.Get(keyParameter), Caller: r.Key.Merchant, Table: s.Engine.Table}
+	of, err := c.Find(r.Context(), s.Engine.Store)
+	if errors.Is(err, store.ErrNotFound) {
+		return &call.Row{}, nil
+	}
+	return of, err
+}
+
+// isPeriod reports whether the request was about the period.
+func isPeriod(of *call.Row, n billing.Name, period int) bool {
+	k, err := billing.DecodeKeyed(of.Item)
+	return err == nil && k.Account == n.Account && k.ID == n.ID && k.Period == period
+}
+
+// A finder yields what a filter finds with an index.
+type finder[T any] struct {
+	names []string
+	find  func(values url.Values, after string) (iter.Seq2[*T, error], error)
+	place func(*T) string
+	path  func(*T) string                 // of the object
+	load  func(path []string) (*T, error) // the object of an idempotency key
+	view  func(*T) view.Object
+}
+
+func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
+	return web.List(r.Server, w, r, web.ListOptions[*T]{Names: append(f.names, keyParameter), Place: f.place,
+		View: func(x *T) any { return f.view(x) },
+		Open: func(values url.Values, after string) (iter.Seq2[*T, error], error) {
+			of, err := s.keyed(r, values)
+			if err != nil {
+				return nil, err
+			}
+			var found iter.Seq2[*T, error]
+			if of == nil || slices.ContainsFunc(f.names, values.Has) {
+				if found, err = f.find(values, after); err != nil {
+					return nil, err
+				}
+			}
+			return func(yield func(*T, error) bool) {
+				if found == nil {
+					x, err := f.load(strings.Split(of.Object, "/"))
+					if !errors.Is(err, store.ErrNotFound) {
+						yield(x, err)
+					}
+					return
+				}
+				for x, err := range found {
+					if bad, ok := errors.AsType[*billing.ItemError](err); ok {
+						s.Engine.Log.WarnContext(r.Context(), "a list leaves out an item that cannot be read", "error", bad)
+					} else if (err != nil || of == nil || f.path(x) == of.Object) && !yield(x, err) {
+						return
+					}
+				}
+			}, nil
+		}})
+}
+
+// accounts lists the accounts with an email address, ignoring case, or of a customer at the processor.
+func (s *server) accounts(w http.ResponseWriter, r *web.Request) error {
+	return finder[billing.Account]{names: []string{"email", "customer"}, view: view.Account,
+		place: func(a *billing.Account) string { return a.ID }, path: func(a *billing.Account) string { return "accounts/" + a.ID },
+		load: func(path []string) (*billing.Account, error) {
+			if len(path) != 2 || path[0] != "accounts" {
+				return nil, store.ErrNotFound
+			}
+			return s.Engine.Account(r.Context(), path[1])
+		},
+		find: func(values url.Values, after string) (iter.Seq2[*billing.Account, error], error) {
+			email, customer := values.Get("email"), values.Get("customer")
+			if (email == "") == (customer == "") {
+				return nil, billing.Invalid("email", "or customer must be given, but not both: accounts are found by either")
+			}
+			return lookup.Accounts(r.Context(), s.Engine.Records, email, processor.Payer{Customer: customer}, after), nil
+		}}.send(s, w, r)
+}
+
+// subscriptions lists the subscriptions of all accounts with a status, an SKU or an email address.
+func (s *server) subscriptions(w http.ResponseWriter, r *web.Request) error {
+	var f lookup.Filter
+	return finder[billing.Subscription]{names: []string{"status", "sku", "email"}, view: view.Subscription,
+		place: func(x *billing.Subscription) string { return f.Place(x) }, path: func(x *billing.Subscription) string { return pathOf(x.Name) },
+		load: func(path []string) (*billing.Subscription, error) {
+			if len(path) < 4 || path[2] != "subscriptions" {
+				return nil, store.ErrNotFound
+			}
+			return s.Engine.Subscription(r.Context(), billing.Name{Account: path[1], ID: path[3]})
+		},
+		find: func(values url.Values, after string) (iter.Seq2[*billing.Subscription, error], error) {
+			f = lookup.Filter{Status: billing.Status(values.Get("status")), SKU: values.Get("sku"), Email: values.Get("email")}
+			switch {
+			case f == (lookup.Filter{}):
+				return nil, billing.Invalid("status", "or sku or email must be given: subscriptions are found by these")
+			case !slices.Contains([]billing.Status{"", billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
+				billing.Completed}, f.Status):
+				return nil, billing.Invalid("status", "must be active, paused, past_due, parked, canceled or completed")
+			}
+			return lookup.Subscriptions(r.Context(), s.Engine.Records, f, after), nil
+		}}.send(s, w, r)
+}
