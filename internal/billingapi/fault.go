@@ -1,7 +1,6 @@
 package billingapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -22,34 +21,37 @@ var (
 	errCollect = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "collect needs an API key with scope charge"}
 	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
 	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "run_in_progress", Title: "Another run is in progress",
-		Detail: "another run is under way; one runs at a time"}
+		Detail: "another run is in progress; one runs at a time"}
 )
 
-// problem returns the answer to an error of billing. It logs an error of which the operator must know.
-func (s *server) problem(ctx context.Context, err error) error {
+// problem returns the answer to an error of billing, without values of the request. It logs an error of which
+// the operator must know.
+func (s *server) problem(r *web.Request, err error) error {
 	if err == nil || errors.As(err, new(*web.Problem)) || errors.As(err, new(*billing.FieldError)) {
 		return err
 	}
-	if e, ok := errors.AsType[*billing.IllegibleError](err); ok { // another tool has written the item
-		return &web.Problem{Status: http.StatusConflict, Code: "illegible", Title: "The stored object cannot be read", Detail: web.Shown(e.Error())}
-	}
 	for _, k := range kinds() {
-		if !errors.Is(err, k.Is) {
+		_, illegible := errors.AsType[*billing.IllegibleError](err)
+		if !errors.Is(err, k.Is) && !(illegible && k.Is == errIllegible) {
 			continue
 		}
 		if k.Status >= http.StatusInternalServerError {
-			s.Engine.Log.ErrorContext(ctx, "billingapi: a request failed", "code", k.Code, "error", web.Shown(err.Error()))
+			r.Failed(err)
 		}
-		return &web.Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: web.Shown(err.Error())}
+		return &web.Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: r.WithoutValues(err.Error())}
 	}
 	return err
 }
+
+// errIllegible stands for a billing.IllegibleError: another tool has written the item.
+var errIllegible = errors.New("illegible")
 
 // kinds are the answers to billing's errors. The first match counts.
 func kinds() []web.Kind {
 	const conflict, refused, unavailable = http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable
 	return []web.Kind{
 		{Is: call.ErrVersion, Status: http.StatusPreconditionFailed, Code: "version", Title: "The object has changed"},
+		{Is: errIllegible, Status: conflict, Code: "illegible", Title: "The stored object cannot be read"},
 		// Before ErrState: a switch, a fence or another process is the reason, and not the object.
 		{Is: charging.ErrOff, Status: conflict, Code: "charging_off", Title: "Charging is off"},
 		{Is: charging.ErrWentBack, Status: conflict, Code: "went_back", Title: "The store was restored and must be reconciled"},

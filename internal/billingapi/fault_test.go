@@ -1,6 +1,7 @@
 package billingapi_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -84,6 +85,30 @@ func TestFaults_Known(t *testing.T) {
 					t.Errorf("%s has no answer", known)
 				}
 			}
+		}
+	}
+}
+
+// TestFaults_State: what the state does not allow is 409 with its code, without the values of the request.
+func TestFaults_State(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	w.must("POST", "/v1/accounts", `{"account":"SECRET","email":"x@example.com"}`)
+	w.must("POST", subscription+"/charge", `{}`)
+	for i, c := range []struct{ path, body, code string }{
+		{"/v1/accounts", `{"account":"SECRET","email":"x@example.com"}`, "exists"},
+		{"/v1/accounts/ada/subscriptions", `{"subscription":"s1","sku":"gym","amount":1,"currency":"EUR","payment_day":1}`, "exists"},
+		{subscription + "/charge", `{}`, "state"},
+		{subscription + "/resume", `{}`, "state"},
+		{subscription + "/skip", `{}`, "state"},
+		{subscription + "/receipts", `{"period":0}`, "state"},
+		{"/v1/accounts/ada/card_links", `{}`, "no_wallet"},
+		{"/v1/accounts/none/subscriptions/s1/pause", `{}`, "not_found"},
+		{"/v1/accounts/none/card_links", `{}`, "no_wallet"},
+	} {
+		a := w.ask("admin", "POST", c.path, fmt.Sprint("state ", i), c.body)
+		if a.body["code"] != c.code || strings.Contains(a.text, "SECRET") {
+			t.Errorf("%s %s: %d %s, want %s", c.path, c.body, a.status, a.text, c.code)
 		}
 	}
 }

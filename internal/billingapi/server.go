@@ -38,7 +38,7 @@ func Routes(o Options) []web.Route {
 	all := slices.Concat(s.subscribers(), s.others(), s.deliveryRoutes())
 	for i := range all {
 		do := all[i].Do
-		all[i].Do = func(w http.ResponseWriter, r *web.Request) error { return s.problem(r.Context(), do(w, r)) }
+		all[i].Do = func(w http.ResponseWriter, r *web.Request) error { return s.problem(r, do(w, r)) }
 	}
 	return all
 }

@@ -44,6 +44,7 @@ type world struct {
 	h      http.Handler
 	runs   *billingapi.Runs
 	asked  int
+	match  string // If-Match of the requests
 }
 
 func newWorld(t *testing.T) *world {
@@ -127,6 +128,9 @@ func (w *world) ask(scope, method, path, idempotency, body string) answer {
 	r.Header.Set("Authorization", "Bearer "+w.keys[scope])
 	if idempotency != "" {
 		r.Header.Set("Idempotency-Key", idempotency)
+	}
+	if w.match != "" {
+		r.Header.Set("If-Match", w.match)
 	}
 	out := httptest.NewRecorder()
 	w.h.ServeHTTP(out, r)

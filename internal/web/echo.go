@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// The parts of an error's text, of a pattern and of a body that withoutValues looks for.
+// The parts of an error's text, of a pattern and of a body that WithoutValues looks for.
 var (
 	got  = regexp.MustCompile(` *\(got .*\)`)
 	name = regexp.MustCompile(`\{(\w+)\}`)
 	word = regexp.MustCompile(`^[a-z_]*$`) // perhaps a word of ours, such as a scope
 )
 
-// withoutValues returns an error's text without values of the request: commands may repeat what a person
+// WithoutValues returns an error's text without values of the request: commands may repeat what a person
 // has typed, but an answer that repeats values carries them into the logs of others.
-func (r *Request) withoutValues(text string) string {
+func (r *Request) WithoutValues(text string) string {
 	text = got.ReplaceAllString(text, "")
 	for _, v := range r.values() {
 		text = without(text, v)

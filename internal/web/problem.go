@@ -105,7 +105,7 @@ func (r *Request) ProblemOf(err error) (p *Problem, known bool) {
 	}
 	for _, k := range r.Server.o.Kinds {
 		if errors.Is(err, k.Is) {
-			return &Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: r.withoutValues(err.Error())}, true
+			return &Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: r.WithoutValues(err.Error())}, true
 		}
 	}
 	switch {
@@ -137,7 +137,7 @@ func fieldErrors(err error, all []*field.Error) []*field.Error {
 func (r *Request) wrongFields(fields []*field.Error) *Problem {
 	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField}
 	for _, e := range fields {
-		f := FieldProblem{Code: "invalid", Pointer: "#", Detail: r.withoutValues(e.Problem)}
+		f := FieldProblem{Code: "invalid", Pointer: "#", Detail: r.WithoutValues(e.Problem)}
 		switch {
 		case e.Field == "":
 		case r.Method != http.MethodPost && r.Method != http.MethodPatch && r.Method != http.MethodPut || r.PathValue(e.Field) != "":

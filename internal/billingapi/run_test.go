@@ -1,0 +1,85 @@
+package billingapi_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"testing/synctest"
+)
+
+// TestRuns: one run after another does what the command of its kind does, and its record shows how it ended.
+func TestRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.signUp(visa)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.runs.Run(ctx)
+		for _, c := range []struct {
+			kind, state, counted string
+			n                    float64
+		}{{"payments", "completed", "paid", 1}, {"payments", "completed", "due", 0}, {"reminders", "completed", "written", 0},
+			{"verify", "completed", "charges", 1}, {"verify", "completed", "problems", 0}, {"reconcile", "completed", "adopted", 0}} {
+			id := w.must("POST", "/v1/runs", `{"kind":"`+c.kind+`"}`).body["id"].(string)
+			synctest.Wait()
+			run := w.must("GET", "/v1/runs/"+url.PathEscape(id), "").body
+			if run["state"] != c.state || run[c.counted] != c.n || run["ended_at"] == nil {
+				t.Errorf("%s: got %v, want %s %v", c.kind, run, c.counted, c.n)
+			}
+		}
+		if n := w.pages("/v1/runs"); n != 6 {
+			t.Errorf("%d runs, want 6", n)
+		}
+	})
+}
+
+// TestRuns_One: a second run is refused while one is under way, and a key may not start what needs an admin.
+func TestRuns_One(t *testing.T) {
+	w := newWorld(t)
+	w.must("POST", "/v1/runs", `{"kind":"payments"}`)
+	if a := w.ask("admin", "POST", "/v1/runs", "second", `{"kind":"verify"}`); a.status != 409 || a.body["code"] != "run_in_progress" {
+		t.Errorf("a second run: %d %s", a.status, a.text)
+	}
+	for _, kind := range []string{"verify", "reconcile"} {
+		if a := w.ask("charge", "POST", "/v1/runs", kind, `{"kind":"`+kind+`"}`); a.status != 403 {
+			t.Errorf("%s with scope charge: %d %s", kind, a.status, a.text)
+		}
+	}
+	w.restart() // the run was lost with its process
+	w.must("POST", "/v1/runs", `{"kind":"verify"}`)
+}
+
+// TestCharges_Scope: a key that may not charge cancels without collecting, and gives a card without charging it.
+func TestCharges_Scope(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(`,"payment_method":"pm_card_visa_chargeDeclinedInsufficientFunds"`)
+	w.must("POST", subscription+"/charge", `{}`)
+	if a := w.ask("write", "POST", subscription+"/cancel", "c", `{"collect":true}`); a.status != 403 {
+		t.Errorf("collect with scope write: %d %s", a.status, a.text)
+	}
+	if a := w.ask("write", "PATCH", subscription, "", `{"payment_method":"pm_card_visa"}`); a.status != 200 || w.charged() != 0 {
+		t.Errorf("a new method with scope write: %d %s, %d charged", a.status, a.text, w.charged())
+	}
+	if a := w.ask("charge", "PATCH", subscription, "", `{"payment_method":"pm_card_visa"}`); a.status != 200 || w.charged() != 1 {
+		t.Errorf("a new method with scope charge: %d %s, %d charged", a.status, a.text, w.charged())
+	}
+}
+
+// TestVersions: If-Match with another version changes nothing.
+func TestVersions(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	for _, path := range []string{"/v1/accounts/ada", subscription} {
+		tag := w.must("GET", path, "").header.Get("ETag")
+		body := map[string]string{"/v1/accounts/ada": `{"name":"Ada"}`, subscription: `{"address":"1 High Street"}`}[path]
+		w.match = `"99"`
+		if a := w.ask("admin", "PATCH", path, "", body); a.status != 412 {
+			t.Errorf("%s at another version: %d %s", path, a.status, a.text)
+		}
+		w.match = tag
+		if a := w.ask("admin", "PATCH", path, "", body); a.status != 200 {
+			t.Errorf("%s at its version: %d %s", path, a.status, a.text)
+		}
+		w.match = ""
+	}
+}
