@@ -12,12 +12,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/duesday/duesday/internal/secret"
 )
 
 const (
@@ -94,20 +93,13 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 }
 
 // signatures returns the message's signatures by the endpoint's valid secrets.
-func (e *Endpoint) signatures(id string, now, at time.Time, body []byte) (string, error) {
-	secrets := []secret.Text{e.Secret}
-	if !e.Previous.IsZero() && now.Before(e.Until) {
-		secrets = append(secrets, e.Previous)
+func (e *Endpoint) signatures(id string, now, at time.Time, body []byte) string {
+	key, _ := signingKey(e.Secret) // which was read
+	all := sign(key, id, at, body)
+	if previous, err := signingKey(e.Previous); err == nil && now.Before(e.Until) {
+		all += " " + sign(previous, id, at, body)
 	}
-	var list []string
-	for _, s := range secrets {
-		key, err := signingKey(s)
-		if err != nil {
-			return "", fmt.Errorf("secret of endpoint %s: %w", e.ID, err)
-		}
-		list = append(list, sign(key, id, at, body))
-	}
-	return strings.Join(list, " "), nil
+	return all
 }
 
 // An answer is what one request has brought.
@@ -125,10 +117,6 @@ func (s *Sender) send(ctx context.Context, e *Endpoint, m *Message) (answer, err
 		return answer{}, err
 	}
 	at := s.machine()
-	signed, err := e.signatures(m.ID, s.now(), at, body)
-	if err != nil {
-		return answer{}, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
@@ -136,7 +124,7 @@ func (s *Sender) send(ctx context.Context, e *Endpoint, m *Message) (answer, err
 		return answer{}, err
 	}
 	r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Duesday"}, "Webhook-Id": {m.ID},
-		"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {signed}}
+		"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {e.signatures(m.ID, s.now(), at, body)}}
 	got, err := s.client.Do(r)
 	if err != nil {
 		return answer{code: codeOf(ctx, err), slow: true}, nil
@@ -152,12 +140,10 @@ func answerOf(got *http.Response) answer {
 		return a
 	}
 	a.code = "http_" + strconv.Itoa(a.status)
-	switch a.status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		a.slow = true
-	}
-	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		a.wait = min(time.Duration(min(seconds, int(mostWait/time.Second)))*time.Second, mostWait)
+	a.slow = slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout}, a.status)
+	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil {
+		a.wait = time.Duration(max(0, min(seconds, int(mostWait/time.Second)))) * time.Second
 	}
 	return a
 }
@@ -165,10 +151,11 @@ func answerOf(got *http.Response) answer {
 // codeOf names the error without its text, which may have the URL.
 func codeOf(ctx context.Context, err error) string {
 	var dns *net.DNSError
+	var late net.Error
 	switch {
 	case errors.Is(err, ErrPrivate):
 		return codePrivate
-	case ctx.Err() != nil || isTimeout(err):
+	case ctx.Err() != nil || errors.As(err, &late) && late.Timeout():
 		return "timeout"
 	case errors.As(err, &dns):
 		return "name_not_found"
@@ -178,9 +165,4 @@ func codeOf(ctx context.Context, err error) string {
 		return "tls"
 	}
 	return "connection"
-}
-
-func isTimeout(err error) bool {
-	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
 }

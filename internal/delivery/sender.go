@@ -44,7 +44,6 @@ type Sender struct {
 	mu     sync.Mutex
 	lanes  map[string]*lane // by endpoint; guarded by mu, as all below
 	taken  map[string]bool  // places of messages in a lane
-	full   bool             // a lane had no room for a row since the last Drain
 	done   outbox.Report    // since the last Drain
 	failed error            // of the store, since the last Drain
 }
@@ -52,6 +51,7 @@ type Sender struct {
 // A lane has the messages for one endpoint. Sender.mu guards it.
 type lane struct {
 	rows    []queued
+	full    bool // there was no room for a row
 	workers int
 	slow    int       // times in a row that the endpoint was slow
 	until   time.Time // no request before
@@ -108,9 +108,6 @@ func (s *Sender) drain(ctx context.Context) error {
 	if there, err := s.Any(ctx); err != nil || !there {
 		return err
 	}
-	s.mu.Lock()
-	s.full = false
-	s.mu.Unlock()
 	var list []*Endpoint // as they are after an effect was read: each that its commit knew is there
 	for it, err := range s.rows.DueRows(ctx) {
 		if err != nil {
@@ -183,7 +180,7 @@ func (s *Sender) enqueue(ctx context.Context, it store.Item) error {
 	case s.taken[m.Place] || s.ctx.Err() != nil:
 		return nil
 	case len(l.rows) >= laneRows:
-		s.full = true
+		l.full = true
 		return nil
 	}
 	s.taken[m.Place] = true
@@ -200,8 +197,12 @@ func (s *Sender) work(l *lane) {
 	for {
 		s.mu.Lock()
 		if len(l.rows) == 0 || s.ctx.Err() != nil {
-			if l.workers--; s.full && l.workers == 0 {
-				s.nudge()
+			if l.workers--; l.full && l.workers == 0 {
+				l.full = false
+				select {
+				case s.wake <- struct{}{}:
+				default: // it has been woken already
+				}
 			}
 			s.mu.Unlock()
 			return
@@ -218,13 +219,6 @@ func (s *Sender) work(l *lane) {
 		s.done.Failed += r.Failed
 		s.done.Dead += r.Dead
 		s.mu.Unlock()
-	}
-}
-
-func (s *Sender) nudge() {
-	select {
-	case s.wake <- struct{}{}:
-	default: // it has been woken already
 	}
 }
 

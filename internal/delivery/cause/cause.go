@@ -7,7 +7,6 @@ package cause
 import (
 	"context"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -132,24 +131,17 @@ func (c *causes) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 	if r.Kind == processor.Disputed {
 		noun, last[processor.ReversalSucceeded], last[processor.ReversalFailed] = "dispute", "lost", "won"
 	}
-	var kinds []string
+	data := map[string]any{"account": r.Account, "subscription": r.ID, "sku": r.SKU, "period": r.Period, noun: r.ReversalID,
+		"state": string(r.State)}
+	var events []delivery.Event
 	if was == nil {
-		kinds = append(kinds, "created")
+		events = append(events, delivery.Event{Type: noun + ".created", Data: data})
 	}
 	if kind := last[r.State]; kind != "" && (was == nil || was.State != r.State) {
-		kinds = append(kinds, kind)
+		events = append(events, delivery.Event{Type: noun + "." + kind, Data: data})
 	} else if was != nil {
-		kinds = append(kinds, "updated")
+		events = append(events, delivery.Event{Type: noun + ".updated", Data: data})
 	}
-	events := slices.Collect(func(yield func(delivery.Event) bool) {
-		for _, kind := range kinds {
-			data := map[string]any{"account": r.Account, "subscription": r.ID, "sku": r.SKU, "period": r.Period, noun: r.ReversalID,
-				"state": string(r.State)}
-			if !yield(delivery.Event{Type: noun + "." + kind, Data: data}) {
-				return
-			}
-		}
-	})
 	return c.to.Effect(ctx, r.Key().PK+"/"+r.Key().SK+"/"+string(r.State), events...)
 }
 
