@@ -103,6 +103,8 @@ func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 		float64(o.Subscriptions), paid.Write, reminder.Write, day.Write)
 	p.sum("read units of a month", p.Month.Read, "%v × (%v paid + %v reminder) + 30 days × %v",
 		float64(o.Subscriptions), paid.Read, reminder.Read, day.Read)
+	p.sum("write units of an imported subscription", c.Create, "with a new account and two lookup rows")
+	p.sum("write units of a changed status", c.Change, "with the old and the new lookup row")
 	p.sum("dollars a month, on demand", (p.Month.Write*writeDollars+p.Month.Read*readDollars)/1e6,
 		"%v write units × %v + %v read units × %v, a million; us-east-1, 2026, without storage", p.Month.Write,
 		strconv.FormatFloat(writeDollars, 'f', -1, 64), p.Month.Read, strconv.FormatFloat(readDollars, 'f', -1, 64))

@@ -100,12 +100,14 @@ type Date struct {
 
 // Costs are the units of a book on DynamoDB, for subscriptions of one size.
 type Costs struct {
-	Bytes    int    // of a subscription between its payments
-	Paid     []Line // per paid period, from FIND to the mail, with the rollback checks of later runs
-	Reminder []Line // per reminder, with its mail
-	Day      Units  // per day on which nothing is due: both jobs and the mail
-	Lease    Units  // per date and shard on which something is due, without renewals
-	Dates    []Date // per period, on the dates between which its rows move
+	Bytes    int     // of a subscription between its payments
+	Paid     []Line  // per paid period, from FIND to the mail, with the rollback checks of later runs
+	Reminder []Line  // per reminder, with its mail
+	Day      Units   // per day on which nothing is due: both jobs and the mail
+	Lease    Units   // per date and shard on which something is due, without renewals
+	Create   float64 // write units per imported subscription, with a new account and their lookup rows
+	Change   float64 // write units per new status of a subscription, with its lookup rows
+	Dates    []Date  // per period, on the dates between which its rows move
 }
 
 // Table returns the costs of subscriptions of itemBytes between their payments, or of a typical
@@ -121,6 +123,9 @@ func Table(itemBytes int) (*Costs, error) {
 	c := &Costs{Bytes: natural + more, Paid: grown(paid(), more), Reminder: grown(reminder(), more),
 		Day: Units{Read: 74, Write: 10}, Lease: Units{Read: 1, Write: 2}}
 	row := math.Ceil(float64(318+more) / WriteUnitBytes)
+	const unpaid, lookups, reminderRow, account = 499, 2 * 2, 1, 2
+	c.Change = 2*math.Ceil(float64(unpaid+more)/WriteUnitBytes) + row + reminderRow + lookups
+	c.Create = c.Change + account
 	c.Dates = []Date{{Reminders, "the reminder date, as reminders are sent", 1},
 		{Reminders, "the next reminder date, as periods are paid", 1},
 		{Payments, "the due date, as periods are paid", row}, {Payments, "the next due date, as periods are paid", row}}

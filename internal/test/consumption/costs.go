@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/test/metering"
@@ -42,6 +43,7 @@ type Line struct {
 type Costs struct {
 	Subscriptions int  `json:"subscriptions"`
 	Created       Cost `json:"created"`  // per subscription imported
+	Changed       Cost `json:"changed"`  // per status that a person changes, here by a pause
 	Reminder      Cost `json:"reminder"` // per reminder, mail and all
 	// per period paid, from FIND to the mail, and the look back of later runs
 	Paid          Cost        `json:"paid_period"`
@@ -90,12 +92,15 @@ func Measure(ctx context.Context, o Options) (*Costs, error) {
 	if err := c.measurePaid(ctx, padding); err != nil {
 		return nil, err
 	}
+	if err := c.measureChanged(ctx, padding); err != nil {
+		return nil, err
+	}
 	return c, c.measureDeclined(ctx, padding)
 }
 
 // All returns all costs, in the order of a period's life.
 func (c *Costs) All() []Cost {
-	return []Cost{c.Created, c.Reminder, c.Row, c.Paid, c.Declined, c.DeclinedAgain, c.Day, c.Lease}
+	return []Cost{c.Created, c.Changed, c.Reminder, c.Row, c.Paid, c.Declined, c.DeclinedAgain, c.Day, c.Lease}
 }
 
 // SubscriptionBytes returns the size of a subscription's item between its payments. A run reads the
@@ -174,6 +179,27 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 			}
 			return "the next due date, as periods are paid"
 		})...)
+	return nil
+}
+
+// measureChanged pauses every subscription.
+func (c *Costs) measureChanged(ctx context.Context, padding int) error {
+	w, err := openWorld(ctx)
+	if err != nil {
+		return err
+	}
+	due := civil.Of(w.now).AddDays(14)
+	if err := w.load(ctx, c.Subscriptions, due, payingMethod, padding); err != nil {
+		return err
+	}
+	before := w.meter.Usage()
+	for i := range c.Subscriptions {
+		s := Subscription(i, due)
+		if _, err := w.engine.Pause(ctx, billing.Name{Account: s.Account, ID: s.ID}); err != nil {
+			return err
+		}
+	}
+	c.Changed = cost("a status, changed", float64(c.Subscriptions), part{w.meter.Usage().Since(before), always("CHANGE")})
 	return nil
 }
 

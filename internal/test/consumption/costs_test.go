@@ -22,7 +22,7 @@ func TestMeasure(t *testing.T) {
 		cost         Cost
 		write, reads float64 // reads of single items, without the shares of pages
 	}{
-		{c.Created, 10, 0}, {c.Reminder, 7, 2}, {c.Paid, 13.2, 5}, {c.Declined, 9, 2}, {c.DeclinedAgain, 8, 2}, {c.Row, 0, 0},
+		{c.Created, 10, 0}, {c.Changed, 8, 5}, {c.Reminder, 7, 2}, {c.Paid, 13.2, 5}, {c.Declined, 9, 2}, {c.DeclinedAgain, 8, 2}, {c.Row, 0, 0},
 		{c.Day, 10, 74}, {c.Lease, 2, 1},
 	} {
 		if u := w.cost.Units; u.Write != w.write || math.Floor(u.Read) != w.reads {
@@ -115,6 +115,9 @@ func TestTableIsMeasured(t *testing.T) {
 		}
 		compare(t, fmt.Sprintf("paid period, %d bytes", bytes), table.Paid, &c.Paid)
 		compare(t, fmt.Sprintf("reminder, %d bytes", bytes), table.Reminder, &c.Reminder)
+		if table.Create != c.Created.Units.Write || table.Change != c.Changed.Units.Write {
+			t.Errorf("%d bytes: the table has %g and %g, created %v, changed %v", bytes, table.Create, table.Change, c.Created.Units, c.Changed.Units)
+		}
 		if table.Day != c.Day.Units || table.Lease != c.Lease.Units {
 			t.Errorf("the table has %v for a day and %v for a lease, measured %v and %v", table.Day, table.Lease, c.Day.Units,
 				c.Lease.Units)
