@@ -136,15 +136,18 @@ func TestRun_Reminders(t *testing.T) {
 func TestRun_ChargingOff(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", smallBook))
-	equal(t, "off", c.object(exitDone, "charging", "off", "--reason", "holiday"),
-		map[string]any{"charging": false, "reason": "holiday"})
+	off := c.object(exitDone, "charging", "off", "--reason", "holiday")
+	equal(t, "off", off, map[string]any{"charging": false, "reason": "holiday", "actor": off["actor"]})
+	if actor, _ := off["actor"].(string); !strings.HasPrefix(actor, "user ") {
+		t.Error(actor)
+	}
 	r := c.run("run", "payments")
 	if r.code != exitPerson {
 		t.Errorf("exit %d", r.code)
 	}
 	contains(t, r.errors, "charging is off (holiday)", "duesday charging on")
 	equal(t, "nothing was charged", c.object(exitDone, "verify")["charges"], 0)
-	equal(t, "on", c.object(exitDone, "charging", "on"), map[string]any{"charging": true})
+	equal(t, "on", c.object(exitDone, "charging", "on"), map[string]any{"charging": true, "actor": off["actor"]})
 	equal(t, "then", c.object(exitPerson, "run", "payments")["paid"], 2)
 }
 

@@ -68,7 +68,7 @@ func (e *Records) creation(ctx context.Context,
 	}
 	if a == nil {
 		a = n.newAccount(s.Created)
-		made, err := e.WithBeside(ctx, store.Put(e.Table, a.Item(), store.Absent()))
+		made, err := e.WithBeside(call.Without(ctx), store.Put(e.Table, a.Item(), store.Absent())) // one row of history
 		if err != nil {
 			return nil, nil, err
 		}

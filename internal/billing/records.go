@@ -109,6 +109,7 @@ type Meta struct {
 	Installation string // random, made once; part of every idempotency key
 	Charging     bool
 	Reason       string // why charging is off
+	Switched     string // who turned charging on or off; "": not known
 	Created      time.Time
 	Shards       int       // partitions of an index per date
 	Moved        string    // the place of the live store; "": this one is it
@@ -188,6 +189,7 @@ func DecodeMeta(it store.Item) (Meta, error) {
 			store.ErrFormat, format, FormatVersion, upgrade)
 	}
 	m, c := Meta{Shards: 1}, codec{stored: it}
+	text(&c, schema.Actor, &m.Switched)
 	c.stamp(schema.CausesDate, &m.Caused)
 	c.flag(schema.Charging, &m.Charging)
 	c.stamp(schema.ClockDate, &m.ClockRight)

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/key"
@@ -72,7 +73,7 @@ func (s *server) status(w http.ResponseWriter, r *web.Request) error {
 
 func (s *server) charging(w http.ResponseWriter, r *web.Request) error {
 	meta, err := s.Engine.Meta(r.Context())
-	return show(w, view.Charging(meta.Charging, meta.Reason, ""), err)
+	return show(w, view.Charging(meta.Charging, meta.Reason, "", meta.Switched), err)
 }
 
 func (s *server) setCharging(w http.ResponseWriter, r *web.Request) error {
@@ -96,7 +97,7 @@ func (s *server) setCharging(w http.ResponseWriter, r *web.Request) error {
 	if err == nil {
 		err = s.Engine.SetCharging(r.Context(), *f.Charging, f.Reason)
 	}
-	return show(w, view.Charging(*f.Charging, f.Reason, f.Accept), err)
+	return show(w, view.Charging(*f.Charging, f.Reason, f.Accept, call.Of(r.Context()).Actor), err)
 }
 
 func (s *server) settings(w http.ResponseWriter, r *web.Request) error {

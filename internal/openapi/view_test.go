@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/status"
@@ -58,9 +59,10 @@ func TestViews(t *testing.T) {
 			"refunds_and_disputes orphans_cancelled perhaps_paid_twice"},
 		{"Endpoint", view.Endpoint(&delivery.Endpoint{}), "from secret"},
 		{"Delivery", view.Message(&delivery.Message{}), ""},
+		{"HistoryEntry", view.History(&history.Entry{}), ""},
 		{"Report", view.Report(&report.Report{}), ""},
 		{"Settings", view.Settings(&settings.Settings{}), ""},
-		{"Charging", view.Charging(true, "", ""), ""},
+		{"Charging", view.Charging(true, "", "", ""), ""},
 		{"Key", view.Key(&key.Key{}), "key"},
 		{"Check", view.Check(status.Check{}), ""},
 		{"Merchant", view.Merchant(&tracking.ConnectedAccount{}), ""},

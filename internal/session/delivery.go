@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -66,7 +67,7 @@ func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 		d.bar.Done.Add(1)
 	}()
 	ended := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(call.Without(ctx))) // what mail causes is nobody's request
 	defer cancel()
 	defer context.AfterFunc(ended, func() { time.AfterFunc(mailGrace, cancel) })()
 	locale, name, err := d.accounts.Holder(ctx, e)

@@ -13,18 +13,18 @@ func Settings(s *settings.Settings) Object {
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
-		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "products?", s.Products}
+		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "history_months", s.HistoryMonths, "products?", s.Products}
 }
 
 // SettingChange returns one change of one setting.
 func SettingChange(c settings.Changed) Object {
-	return Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
+	return Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After, "actor?", c.Actor}
 }
 
 // Charging returns the charging switch. reason says why charging is off. accepted is the installation
-// whose charges were accepted with the change, if any.
-func Charging(on bool, reason, accepted string) Object {
-	return Object{"charging", on, "reason?", reason, "accepted_installation?", accepted}
+// whose charges were accepted with the change, if any. actor turned the switch, if known.
+func Charging(on bool, reason, accepted, actor string) Object {
+	return Object{"charging", on, "reason?", reason, "accepted_installation?", accepted, "actor?", actor}
 }
 
 // Key returns the API key without its secret.

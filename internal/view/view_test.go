@@ -20,6 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -139,8 +140,9 @@ func nouns() map[string][2]view.Object {
 		"audit":               {view.Audit(full[*audit.Report]()), view.Audit(&audit.Report{})},
 		"report":              {view.Report(full[*report.Report]()), view.Report(&report.Report{AsOf: at})},
 		"settings":            {view.Settings(full[*settings.Settings]()), view.Settings(new(settings.Default()))},
+		"history_entry":       {view.History(new(full[history.Entry]())), view.History(new(history.Entry))},
 		"setting_change":      {view.SettingChange(full[settings.Changed]())},
-		"charging":            {view.Charging(false, "holiday", "other"), view.Charging(true, "", "")},
+		"charging":            {view.Charging(false, "holiday", "other", "user ann"), view.Charging(true, "", "", "")},
 		"endpoint":            {view.Endpoint(full[*delivery.Endpoint]()), view.Endpoint(&delivery.Endpoint{ID: "ep_1", URL: "https://shop.example/hook", Created: at, Version: 1})},
 		"message":             {view.Message(full[*delivery.Message]()), view.Message(&delivery.Message{ID: "msg_1", Data: json.RawMessage("{}"), Created: at})},
 		"key":                 {view.Key(full[*key.Key]()), view.Key(&key.Key{ID: "k1", Name: "shop", Scope: key.Read, Created: at})},

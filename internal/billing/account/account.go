@@ -89,11 +89,12 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 	if err != nil {
 		return nil, err
 	}
-	return finish(call.After(ctx), r, id)
+	return finish(ctx, r, id)
 }
 
 // finish updates the copies of a marked account, and removes the mark.
 func finish(ctx context.Context, r *billing.Records, id string) (*billing.Account, error) {
+	ctx = call.Without(ctx) // the account's own commit has the key and the history
 	a, err := r.Account(ctx, id)
 	if err != nil || !a.Copying {
 		return a, err

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -140,7 +141,8 @@ func (v *scan) add(it store.Item) {
 		}
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
 		v.addReceipt(s, key, it)
-	case strings.HasPrefix(key.SK, billing.PerPrefix), strings.HasPrefix(key.SK, billing.KeyPrefix):
+	case strings.HasPrefix(key.SK, billing.PerPrefix), strings.HasPrefix(key.SK, billing.KeyPrefix),
+		strings.HasPrefix(key.SK, history.Prefix):
 		v.report.Own++
 	case stray == nil:
 		v.report.Others++

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -60,6 +61,8 @@ func (a *auditor) add(it store.Item) {
 		gather(a, "period", it, billing.DecodePeriod, a.addEnded)
 	case strings.HasPrefix(key.SK, billing.KeyPrefix), strings.HasPrefix(key.PK, billing.KeyPrefix) && it.Has(schema.Kind):
 		gather(a, "request", it, billing.DecodeKeyed, a.addKeyed)
+	case strings.HasPrefix(key.SK, history.Prefix):
+		gather(a, "history", it, history.Decode, func(*history.Entry) {})
 	case strings.HasPrefix(key.PK, billing.RunPK("")) && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
 	case strings.HasPrefix(key.PK, billing.RunPK("")):

@@ -41,6 +41,11 @@ func (c *Control) Turn(ctx context.Context, on bool, reason string) (err error) 
 			return err
 		}
 	}
+	if asked := call.Of(ctx); asked != nil {
+		set.Set(schema.Actor, store.S(asked.Actor))
+	} else {
+		remove = append(remove, schema.Actor)
+	}
 	if set.Set(schema.Charging, store.Bool(on)); on || reason == "" {
 		remove = append(remove, schema.Reason)
 	} else {

@@ -80,6 +80,7 @@ const maxFailed = 5
 // takeOver sets a card of the account's customer on the account or subscription, and reports
 // whether the card was new.
 func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, err error) {
+	ctx = call.With(ctx, &call.Call{Actor: "stripe " + g.ID})
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -146,6 +147,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.begin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
+	history.Keep(e.Records)
 	// A shared store is filled by store migrate, when no older build is at work, or by store adopt.
 	if err := lookup.Open(ctx, e.Records, !o.ReadOnly && o.Lease == 0 && o.Making != billing.MakeAdopted); err != nil {
 		return nil, err

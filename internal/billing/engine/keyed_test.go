@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -304,6 +305,10 @@ func (w *world) stored(t *testing.T) string {
 				lines = append(lines, k.PK)
 			case k.PK == "META":
 				lines = append(lines, fmt.Sprint("charging ", it.Get(schema.Charging).Bool()))
+			case strings.HasPrefix(k.SK, history.Prefix):
+				it = it.Clone()
+				it.Remove(schema.SK)
+				lines = append(lines, "history:"+written(it))
 			case table == &w.tables.Outbox:
 				lines = append(lines, fmt.Sprint(it.Str(schema.Kind), " dead ", strings.HasSuffix(k.PK, "#DEAD")))
 			default:

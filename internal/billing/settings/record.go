@@ -74,6 +74,7 @@ type Changed struct {
 	Version       int64 // settings version that the change created
 	Name          string
 	Before, After string // Before is empty in a store's first change
+	Actor         string // who changed it; "" if not known
 }
 
 // History yields the changes of the settings, the oldest first.
@@ -87,7 +88,7 @@ func History(ctx context.Context, e *billing.Records) iter.Seq2[Changed, error] 
 			}
 			for _, a := range it.Get(schema.After).Map() {
 				if !yield(Changed{billing.ParseStamp(it.Str(schema.CreatedDate)), it.Int(schema.Version), a.Name,
-					it.Get(schema.Before).Map().Str(a.Name), a.Value.Str()}, nil) {
+					it.Get(schema.Before).Map().Str(a.Name), a.Value.Str(), it.Str(schema.Actor)}, nil) {
 					return
 				}
 			}
@@ -125,6 +126,9 @@ func Change(ctx context.Context, e *billing.Records, change func(*Settings) erro
 		writes := writes(e, &was, &s, id)
 		if len(writes) == 0 {
 			return call.Store(ctx, e.Store)
+		}
+		if c := call.Of(ctx); c != nil && len(writes) > 1 {
+			writes[1].Item.Set(schema.Actor, store.S(c.Actor))
 		}
 		asked = new(changeKey(s.Version, id))
 		return call.Commit(ctx, e.Store, append(writes,

@@ -26,6 +26,8 @@ const (
 	maxCollectDays   = 365
 	maxPayDays       = 365
 	maxDeliveryDays  = 365
+	minHistoryMonths = 24
+	maxHistoryMonths = 1200
 	maxDaily         = 24
 	maxSettingText   = 400 // bytes
 
@@ -55,6 +57,7 @@ type Settings struct {
 	AlarmAt       string   // time by which the daily jobs must finish, such as "12:00"; "" for no alarm
 	Operator      string   // mail address for alarms; may be ""
 	DeliveryDays  int      // days for which a message to an endpoint is kept after its last attempt
+	HistoryMonths int      // months for which the history of accounts and subscriptions is kept
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
 	// UnsubscribeMinutes is how many minutes an unsubscribe waits for another subscription; see
@@ -80,7 +83,8 @@ const (
 // Default returns the settings of a store that has not stored any.
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
-		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, DeliveryDays: 30, TimeZone: "UTC"}
+		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
+		TimeZone: "UTC"}
 }
 
 // A setting describes one field of Settings: how users write the field and how the store keeps it.
@@ -120,6 +124,7 @@ var settings = sync.OnceValue(func() []setting {
 		whole("unsubscribe-minutes", 0, " (at once)", maxUnsubscribeMinutes,
 			func(s *Settings) *int { return &s.UnsubscribeMinutes }),
 		whole("delivery-days", 1, "", maxDeliveryDays, func(s *Settings) *int { return &s.DeliveryDays }),
+		whole("history-months", minHistoryMonths, "", maxHistoryMonths, func(s *Settings) *int { return &s.HistoryMonths }),
 	}
 })
 

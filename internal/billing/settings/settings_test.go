@@ -21,7 +21,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
 		"action-days": "0", "after-failure": "collect", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
-		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "ended-by": "past_due,unpaid"} {
+		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "ended-by": "past_due,unpaid"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
@@ -30,7 +30,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
-		Operator: "ops@example.com", DeliveryDays: 7, EndedBy: []string{"past_due", "unpaid"}}
+		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, EndedBy: []string{"past_due", "unpaid"}}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -133,7 +133,7 @@ func TestSettings_ChangeLeavesARow(t *testing.T) {
 	if err != nil || s.Version != 3 || s.Text("retry-days") != "1,9" {
 		t.Errorf("got %+v, %v; want version 3 with 1,9", s, err)
 	}
-	want := []settings.Changed{{e.Now(), 2, "retry-days", "1,3,5,7", "2"}, {e.Now(), 3, "retry-days", "2", "1,9"}}
+	want := []settings.Changed{{e.Now(), 2, "retry-days", "1,3,5,7", "2", ""}, {e.Now(), 3, "retry-days", "2", "1,9", ""}}
 	if got := history(t, e); !reflect.DeepEqual(got, want) {
 		t.Errorf("history %+v, want %+v", got, want)
 	}

@@ -38,7 +38,7 @@ func Commands(of *session.Program) []*cobra.Command {
 		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
 			p.accountCardLink()),
 		session.Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
-		p.reportCommand(), p.exportCommand(), p.proveCommand(),
+		p.reportCommand(), p.exportCommand(), p.proveCommand(), p.historyCommand(),
 	}
 }
 

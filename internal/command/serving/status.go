@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
@@ -47,7 +48,7 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 		} else {
 			p.Say("charging is off; no run opens or confirms a payment")
 		}
-		return p.JSON(view.Charging(on, reason, other))
+		return p.JSON(view.Charging(on, reason, other, call.Of(ctx).Actor))
 	})
 }
 

@@ -19,8 +19,8 @@ func (p *program) settingsShow() *cobra.Command {
 	c := p.StoreLeaf("show", session.Need{Read: true},
 		func(ctx context.Context, s *session.Session, _ []string) error {
 			if history {
-				_, err := screen.List(p.Screen, settings.History(ctx, s.Engine.Records), view.SettingChange, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
-					func(c settings.Changed) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
+				_, err := screen.List(p.Screen, settings.History(ctx, s.Engine.Records), view.SettingChange, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER", "ACTOR"},
+					func(c settings.Changed) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After, c.Actor} })
 				return err
 			}
 			now, err := settings.Read(ctx, s.Engine.Records)
