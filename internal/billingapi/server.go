@@ -27,7 +27,7 @@ type Options struct {
 	Keys     *key.Ring
 	Messages *delivery.Service
 	Runs     *Runs
-	Look     func(ctx context.Context) []status.Check // checks the installation's health
+	Look     func(ctx context.Context) []status.Check // returns the latest checks of the installation's health
 }
 
 type server struct{ Options }

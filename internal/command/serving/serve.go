@@ -293,8 +293,14 @@ func wakers(s *session.Session, options *server.Options) {
 
 // answers returns what the server answers besides what is about Stripe.
 func (p *program) answers(s *session.Session, o *serveFlags, watch *status.Watch, keys *key.Ring, requested *billingapi.Runs) web.Options {
+	look := func(ctx context.Context) []status.Check {
+		if last := watch.Last(); last != nil { // two looks of one Installation at the same time get in each other's way
+			return last
+		}
+		return p.installation(s).Look(ctx)
+	}
 	return web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
-		Routes: billingapi.Routes(billingapi.Options{Engine: s.Engine, Keys: keys, Messages: s.Messages, Runs: requested, Look: watch.In.Look}),
+		Routes: billingapi.Routes(billingapi.Options{Engine: s.Engine, Keys: keys, Messages: s.Messages, Runs: requested, Look: look}),
 		Store:  s.Store, Table: s.Tables.RecurringPayments.Name,
 		CursorKey: sha256.Sum256([]byte("cursors\x00" + s.Engine.Opened.Installation)),
 		Metrics:   status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}
