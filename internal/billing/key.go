@@ -146,13 +146,15 @@ func Hash(parts ...string) string {
 // AccountOf returns the account of a partition key.
 func AccountOf(pk string) string { return strings.TrimPrefix(pk, "ACC#") }
 
-// A Kind is one of the two daily jobs.
+// A Kind is that of a run: one of the two daily jobs, or a check that a program has requested.
 type Kind string
 
-// The jobs.
+// The kinds of runs.
 const (
 	Payments  Kind = "payments"
 	Reminders Kind = "reminders"
+	Audits    Kind = "verify" // these two are no daily jobs: a program requests them
+	Adoptions Kind = "reconcile"
 )
 
 // KeyOf returns the item's key.

@@ -213,7 +213,7 @@ func (e *Records) ForgetRuns(ctx context.Context) (before time.Time, err error) 
 		return time.Time{}, nil
 	}
 	before = before.AddDate(0, 0, -keepDays)
-	for _, kind := range [...]Kind{Payments, Reminders} {
+	for _, kind := range [...]Kind{Payments, Reminders, Audits, Adoptions} {
 		var old []store.Key
 		for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Partition: RunPK(kind),
 			To: before.UTC().Format(time.DateOnly), Limit: mostForgotten}) {

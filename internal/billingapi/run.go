@@ -25,14 +25,8 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// The kinds of runs besides the daily jobs. A record counts what such a run found.
-const (
-	verify    billing.Kind = "verify"
-	reconcile billing.Kind = "reconcile"
-)
-
 func runKinds() []billing.Kind {
-	return []billing.Kind{billing.Payments, billing.Reminders, verify, reconcile}
+	return []billing.Kind{billing.Payments, billing.Reminders, billing.Audits, billing.Adoptions}
 }
 
 func isJob(kind billing.Kind) bool { return kind == billing.Payments || kind == billing.Reminders }
@@ -156,7 +150,7 @@ func (s *server) inspect(ctx context.Context, e *engine.Engine, run *billing.Run
 		seen.Seen = e.Now()
 		_ = e.Store.Commit(context.WithoutCancel(ctx), seen.Write(e.Table)) // the next write replaces one that failed
 	})()
-	if run.Kind == reconcile {
+	if run.Kind == billing.Adoptions {
 		n, err := s.Runs.reconcile(ctx)
 		run.Counts = map[engine.Outcome]int{"adopted": n}
 		return err
