@@ -46,7 +46,7 @@ var titles = map[string]string{
 	"unready":      "The server is not ready",
 	"internal":     "The server failed",
 	codeUsedKey:    "The Idempotency-Key does not fit",
-	"version":      "The object has another version than If-Match",
+	"version":      "The object has changed",
 	codeRunning:    "A request with this Idempotency-Key is still running",
 }
 
