@@ -34,6 +34,11 @@ func TestOlderStores(t *testing.T) {
 			contains(t, r.errors, "upgraded to a newer format", "before-")
 			contains(t, r.out, "subscriptions  60")
 			contains(t, c.must("outbox", "list"), " due, 0 later")
+			c.must("subscription", "create", "wire/1", "--email", "wire@example.com", "--sku", "wire", "--amount", "5", "--currency", "USD",
+				"--payment-day", "3", "--start-date", "2028-01-01", "--collection", "manual") // which only newer formats allow
+			contains(t, c.must("subscription", "list", "--sku", "wire"), "wire/1")
+			contains(t, c.must("account", "list", "--email", "WIRE@example.com"), "wire")
+			contains(t, strings.Join(strings.Fields(c.must("store", "describe", "--count")), " "), "lookup row 122") // of 61 accounts and subscriptions
 			if t.Name() != "TestOlderStores/6cecea7" {
 				purchases := c.list("purchase", "list", "--account", "0b0e7a1e-3f43-4d0e-9a55-7d0c0c0a0a01")
 				equal(t, "purchases", len(purchases), 2)

@@ -21,8 +21,7 @@ func TestFormat_BeforePastPeriods(t *testing.T) {
 		e := w.start().Engine
 		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(f)})
 		mustNot(t, e.Store.Commit(t.Context(), store.Update(e.Table, billing.MetaKey, set, nil)))
-		e = w.start().Engine
-		e.Shared = true
+		e.Opened.Format, e.Shared = int(f), true
 		return e
 	}
 	old := format(2)

@@ -139,6 +139,14 @@ func (e *Engine) begin(ctx context.Context, readOnly bool) error {
 	if readOnly {
 		return nil
 	}
+	if e.Sharing.Lease == 0 && e.Opened.Format < billing.FormatVersion { // no older build can open the folder any more
+		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)})
+		raise := store.Update(e.Table, billing.MetaKey, set, nil)
+		if err := store.Retry(ctx, "raising the format", func() error { return e.Store.Commit(ctx, raise) }); err != nil {
+			return err
+		}
+		e.Opened.Format = billing.FormatVersion
+	}
 	err := e.beginWith(ctx, schema.SumsDate, func() time.Time { return e.Opened.Summed })
 	if err == nil && (e.Sharing.Lease == 0 || e.Opened.Format >= causesFormat) {
 		err = e.beginWith(ctx, schema.CausesDate, func() time.Time { return e.Opened.Caused })

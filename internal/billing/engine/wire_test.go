@@ -340,13 +340,13 @@ func TestWire_ClockAhead(t *testing.T) {
 func TestWire_Format(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31"))
+	e := w.start()
 	meta, err := w.spy.Get(t.Context(), w.tables.RecurringPayments.Name, billing.MetaKey)
 	mustNot(t, err)
 	meta = meta.Clone()
 	meta.Set(schema.Format, store.Int(3))
 	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, meta)))
-	e := w.start()
-	e.Shared = true
+	e.Opened.Format, e.Shared = 3, true
 	_, err = e.UpdateSubscription(t.Context(), n, billing.Change{Collection: new(billing.ByWire)})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "store migrate")
