@@ -44,6 +44,23 @@ var pageTests = []pageTest{
 				p.visit(out, "Complete authentication", nil)
 			},
 		}},
+	{page: "docs/api.md",
+		prints: map[string][]string{
+			`send accounts join/ada/account`:     {`"id":"ada"|Idempotent-Replayed: true`},
+			`TODAY=`:                             {`"sku":"GYM".*"due_date":"2026-11-28"`},
+			`send runs`:                          {`"kind":"payments"`},
+			`sleep 1`:                            {`"state":"completed"`},
+			`api accounts/ada/subscriptions/gym`: {`"due_date":"2026-12-28"|"state":"paid"`},
+			`api 'receipts`:                      {`"amount":3900,"currency":"GBP"`},
+			`send accounts/ada/subscriptions/gym/plan order-7`: {`"sku":"GYM-PLUS".*"amount":4900`},
+			`send accounts/ada/subscriptions/gym/cancel`:       {`"cancel_at_period_end":true`},
+			`send accounts/bob`:                                {`"status":422.*"code":"field".*"#/payment_day"`},
+		},
+		then: map[string]func(p *player, out string){
+			"send accounts/ada/card_links": func(p *player, out string) {
+				p.visit(out, "Save this card", url.Values{"card": {"pm_card_visa"}})
+			},
+		}},
 	{page: "docs/billing.md", after: "Charge something", start: "cd billing",
 		skipped: map[string]string{"$ duesday report": "figures of a shop with fifty members"},
 		then: map[string]func(p *player, out string){
@@ -86,7 +103,7 @@ var pageTests = []pageTest{
 // visit opens the fake's page that the output links to, and presses the button.
 func (p *player) visit(out, button string, fields url.Values) {
 	p.t.Helper()
-	link := regexp.MustCompile(`http://127\.0\.0\.1:12111(/\S+)`).FindStringSubmatch(out)
+	link := regexp.MustCompile(`http://127\.0\.0\.1:12111(/[^\s"]+)`).FindStringSubmatch(out)
 	if link == nil {
 		p.t.Fatalf("no link in\n%s", out)
 	}

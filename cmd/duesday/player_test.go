@@ -122,7 +122,8 @@ func (p *player) open() {
 		_, _ = alive[0].Read(make([]byte, 1))
 	})
 	p.sh = s
-	p.run(fmt.Sprintf("date() { echo $(($(command date +%%s) + %d)); }\n%s", int(p.ahead.Seconds()), p.start))
+	p.run(fmt.Sprintf("date() { case $* in *%%F) echo %s ;; *%%-d) echo %d ;; *) echo $(($(command date +%%s) + %d)) ;; esac; }\n%s",
+		playedAt.Format(time.DateOnly), playedAt.Day(), int(p.ahead.Seconds()), p.start))
 }
 
 func (p *player) pipe(use func(r, w *os.File)) [2]*os.File {

@@ -16,7 +16,7 @@ import (
 // TestServe_Unreadable: what net/http answers by itself is the table of the page: each of its requests gets its
 // status, in plain text, on a connection that is closed then. Each status has a request here.
 func TestServe_Unreadable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/http.md")
+	page, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
