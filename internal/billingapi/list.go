@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -184,4 +185,18 @@ func (s *server) subscriptions(w http.ResponseWriter, r *web.Request) error {
 			}
 			return lookup.Subscriptions(r.Context(), s.Engine.Records, f, after), nil
 		}}.send(s, w, r)
+}
+
+// history lists the changes of an account and its subscriptions, or of one subscription, newest first.
+func (s *server) history(w http.ResponseWriter, r *web.Request) error {
+	return web.List(r.Server, w, r, web.ListOptions[*history.Entry]{Names: []string{"subscription"},
+		Place: func(e *history.Entry) string { return e.Place }, View: func(e *history.Entry) any { return view.History(e) },
+		Open: func(values url.Values, after string) (iter.Seq2[*history.Entry, error], error) {
+			n := billing.Name{Account: r.PathValue("account"), ID: values.Get("subscription")}
+			_, err := s.Engine.Account(r.Context(), n.Account)
+			if err == nil && n.ID != "" {
+				_, err = s.Engine.Subscription(r.Context(), n)
+			}
+			return history.Of(r.Context(), s.Engine.Records, n.Account, n.ID, after), err
+		}})
 }

@@ -184,3 +184,17 @@ func TestRoutes_Endpoints(t *testing.T) {
 		t.Errorf("deleted twice: %d %s", a.status, a.text)
 	}
 }
+
+// TestRoutes_History: who changed what, newest first, page by page, of an account or of a subscription.
+func TestRoutes_History(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	w.must("PATCH", subscription, `{"address":"1 High Street"}`)
+	if n := w.pages("/v1/accounts/ada/history"); n < 3 {
+		t.Errorf("%d changes of the account", n)
+	}
+	newest := w.must("GET", "/v1/accounts/ada/history?subscription=s1&limit=1", "").body["data"].([]any)[0].(map[string]any)
+	if newest["actor"] != "key admin" || newest["subscription"] != "s1" {
+		t.Errorf("the newest change: %v", newest)
+	}
+}

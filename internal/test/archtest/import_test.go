@@ -17,7 +17,7 @@ var layers = map[string][]string{
 		"clock", "processor", "schema", "secret", "store"},
 	"internal/billingapi": {"billing", "billing/account", "billing/charging", "billing/engine", "billing/job",
 		"billing/refund", "billing/report", "billing/settings", "billing/worker", "call", "civil", "delivery", "field",
-		"key", "lookup", "money", "processor", "schema", "secret", "status", "store", "view", "web"},
+		"history", "key", "lookup", "money", "processor", "schema", "secret", "status", "store", "view", "web"},
 	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/engine",
 		"billing/proof", "billing/refund", "billing/report", "billing/settings", "book", "civil", "history", "importing",
 		"lookup", "money", "processor", "screen", "secret", "session", "store", "view"},
