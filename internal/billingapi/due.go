@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/due"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -70,6 +71,9 @@ func (s *server) dueOn(ctx context.Context, index string, day civil.Date, from d
 				if err == nil {
 					row.at = duePlace{partition, table.CursorAt(index, it)}
 					row.DueRow, err = e.DueRow(ctx, index, it)
+				}
+				if err == nil && !due.Complete(ctx, e.Records, &row.DueRow) { // the run will cancel it
+					continue
 				}
 				if !yield(row, err) || err != nil {
 					return

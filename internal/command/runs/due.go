@@ -1,15 +1,14 @@
 package runs
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/due"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -107,35 +106,16 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 // DueAhead is the number of subscriptions that are read at the same time for an index's rows.
 const DueAhead = 64
 
-// toBeCharged omits the rows of subscriptions that will be canceled instead of charged, and adds
-// their number to ending. It reads the base items to complete the other rows, because an index does
-// not contain these values: the SKU and the amount of the first period to be charged, and the
-// reason why a subscription or its account cannot be read.
+// toBeCharged completes the rows, and omits those of subscriptions that will be canceled instead of
+// charged, whose number it adds to ending.
 func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
 		ahead := make([]billing.DueRow, 0, DueAhead)
 		flush := func() bool {
 			charged := processor.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil to omit the row
-				s, err := e.Load(ctx, r.Name)
-				_, unread := e.Account(ctx, r.Account)
-				switch illegible, ok := errors.AsType[*billing.IllegibleError](cmp.Or(err, unread)); {
-				case ok:
-					r.Problem = billing.UnreadableReason(illegible)
-				case err != nil: // only the row's own values are known
-				case s.WillEnd():
+				if !due.Complete(ctx, e.Records, &r) {
 					return nil, nil
-				case s.Open != nil:
-					r.SKU, r.Amount = s.SKUOf(s.Open), s.Open.Amount
-				case s.Collect > 0:
-					for past, err := range e.GetEndedPeriods(ctx, r.Name) {
-						if err == nil && past.Period == s.AtHand() {
-							r.SKU, r.Amount = past.SKU, past.Amount
-						}
-					}
-				}
-				if err == nil && s.PaidByWire(s.AtHand()) {
-					r.Method = string(billing.ByWire)
 				}
 				return &r, nil
 			})
