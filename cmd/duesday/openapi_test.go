@@ -50,6 +50,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 		return rows[0].(map[string]any)
 	}
 
+	e.Values["endpoint"] = fmt.Sprint(send("createEndpoint", "default")["id"])
 	send("createAccount", "default")
 	send("createCardLink", "account")
 	send("attachPaymentMethod", "default")
@@ -127,9 +128,18 @@ func TestOpenAPI_Examples(t *testing.T) {
 	send("getEvent", "")
 	send("listJobs", "")
 
-	// Without a route yet; retryJob needs a job that was given up.
-	missing := []string{"createEndpoint", "deleteEndpoint", "listAccounts", "listDeliveries", "listEndpoints", "listHistory",
-		"listSubscriptions", "replayDeliveries", "retryJob", "rotateEndpoint", "updateEndpoint"}
+	e.Values["?email"] = "ada@lovelace.example"
+	row(send("listAccounts", ""))
+	row(send("listSubscriptions", ""))
+	row(send("listHistory", ""))
+	row(send("listEndpoints", ""))
+	e.Instead = map[string]string{"msg_9kq2": fmt.Sprint(row(send("listDeliveries", ""))["id"])}
+	send("replayDeliveries", "one", "since")
+	send("updateEndpoint", "types", "pause", "resume")
+	send("rotateEndpoint", "default")
+	send("deleteEndpoint", "")
+
+	missing := []string{"retryJob"} // needs a job that has failed for days
 	rest := slices.DeleteFunc(e.Rest(), func(name string) bool {
 		operation, _, _ := strings.Cut(name, "/")
 		return slices.Contains(missing, operation)

@@ -127,7 +127,7 @@ func (e *Entry) item(expires time.Time) store.Item {
 		changes.Set(c.Name, v)
 	}
 	at := billing.Stamp(e.At)
-	it := billing.ItemAt(store.Key{PK: billing.AccountPK(e.Account), SK: Prefix + at + "#" + rand.Text()[:10]},
+	it := billing.ItemAt(store.Key{PK: billing.AccountPK(e.Account), SK: fmt.Sprintf("%s%s#%09d-%s", Prefix, at, e.Version, rand.Text()[:10])},
 		store.Attribute{Name: schema.Actor, Value: store.S(e.Actor)}, store.Attribute{Name: schema.CreatedDate, Value: store.S(at)},
 		store.Attribute{Name: schema.Kind, Value: store.S(e.What)}, store.Attribute{Name: schema.Changes, Value: store.M(changes)},
 		store.Attribute{Name: schema.Version, Value: store.Int(e.Version)},

@@ -44,6 +44,9 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 		}
 		return nil, nil
 	})
+	if err == nil && call.Of(ctx).Repeats() != nil && !s.CancelAtEnd && s.Requested != billing.RequestCancel {
+		return nil, s, nil // somebody has withdrawn the cancellation
+	}
 	for moved := true; err == nil && moved && s.Status == billing.Active && (s.AtHand() < s.Period || !s.AtEnd()); {
 		at := s.AtHand()
 		w := work{trigger: byPerson, period: at, Pass: Pass{Day: e.day}, last: true}

@@ -22,6 +22,7 @@ type Examples struct {
 	Handler http.Handler
 	Key     func(scope string) string // returns an API key of the scope
 	Scopes  map[string]string         // of examples that need more than their operation's, such as createRun/verify
+	Instead map[string]string         // what stands in bodies instead of an example's IDs, which the server chooses
 	Values  map[string]string         // of parameters in paths, and of required ones in queries; ?NAME: of an optional one
 
 	sent map[string]bool
@@ -42,6 +43,9 @@ func (e *Examples) Send(t testing.TB, operation, example string) map[string]any 
 			t.Fatalf("%s has no example %s", operation, example)
 		}
 		asked, _ = json.Marshal(x.Value.Value)
+		for from, to := range e.Instead {
+			asked = bytes.ReplaceAll(asked, []byte(from), []byte(to))
+		}
 	}
 	query := url.Values{}
 	for _, p := range op.Parameters {
