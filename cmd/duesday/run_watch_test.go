@@ -115,7 +115,7 @@ func TestRun_AttachesAndTakesOver(t *testing.T) {
 	contains(t, said, first.ID, fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off; this process continues it")
 	contains(t, out, "payments for", "paid")
 	runs := r.list()
-	if code != exitDone || len(runs) != 2 || runs[0].State != "completed" || runs[1].State != "broken off" ||
+	if code != exitDone || len(runs) != 2 || runs[0].State != "completed" || runs[1].State != "broken_off" ||
 		runs[1].ID != first.ID || runs[0].Paid == 0 || runs[0].Paid+runs[1].Paid > 300 {
 		t.Errorf("exit %d, runs %+v", code, runs)
 	}

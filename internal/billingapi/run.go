@@ -110,9 +110,12 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	}
 	run := job.NewRun(e, kind, day)
 	call.Of(ctx).Object = "runs/" + run.ID
+	process := run.Process
+	run.Process = "" // until it begins
 	if err := call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
 		return nil, err
 	}
+	run.Process = process
 	s.Runs.work <- func(ctx context.Context) { s.execute(ctx, e, run, day) }
 	return viewRun(&job.Report{Run: *run, State: job.Running}), nil
 }
@@ -171,7 +174,7 @@ func viewRun(r *job.Report) view.Object {
 	if isJob(r.Kind) {
 		return view.Run(r)
 	}
-	v := view.Object{"id", r.ID, "state", r.State, "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
+	v := view.Object{"id", r.ID, "state", view.StateOf(r), "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason}
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		v = append(v, string(name), r.Counts[name])

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
@@ -30,10 +31,13 @@ func DueReminder(r billing.DueRow) Object {
 
 // Run returns a job's run, with its progress and its counts.
 func Run(r *job.Report) Object {
-	v := append(Object{"id", r.ID, "state", r.State}, Counts(r)...)
+	v := append(Object{"id", r.ID, "state", StateOf(r)}, Counts(r)...)
 	return append(v, "rows", r.Rows, "rows_per_second", math.Round(Rate(r)), "process?", r.Process, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason, "settings?", r.Settings)
 }
+
+// StateOf returns the run's state as a code.
+func StateOf(r *job.Report) string { return strings.ReplaceAll(string(r.State), " ", "_") }
 
 // Rate returns a run's number of subscriptions per second, up to the last record.
 func Rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }

@@ -42,7 +42,13 @@ func Find(ctx context.Context, e *engine.Engine, kind billing.Kind, id string) (
 		r, err := e.Run(ctx, k, id)
 		switch {
 		case err == nil:
-			return reportOf(e, r, busy, known), nil
+			report := reportOf(e, r, busy, known)
+			if report.State == BrokenOff && busy == nil { // or it has begun since the claim was read
+				if busy, known, err = worker.Busy(ctx, e.Sharing.Claims, k); err == nil && busy != nil {
+					report = reportOf(e, r, busy, known)
+				}
+			}
+			return report, err
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		case busy != nil && busy.ID == id:
@@ -67,7 +73,13 @@ func Latest(ctx context.Context, e *engine.Engine, kind billing.Kind, limit int)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, reportOf(e, r, busy, known))
+			report := reportOf(e, r, busy, known)
+			if report.State == BrokenOff && e.Now().Sub(r.Seen) < silentRun { // or it has begun since the claim was read
+				if report, err = Find(ctx, e, k, r.ID); err != nil {
+					return nil, err
+				}
+			}
+			all = append(all, report)
 		}
 		if busy != nil && !slices.ContainsFunc(all, func(r *Report) bool { return r.ID == busy.ID }) {
 			if r, err := Find(ctx, e, k, busy.ID); err == nil { // otherwise the run has ended in the meantime
@@ -98,7 +110,7 @@ func reportOf(e *engine.Engine, r *billing.Run, busy *worker.BusyError, known bo
 		report.State = Completed
 	case !r.Ended.IsZero():
 		report.State = Ended
-	case !known && e.Now().Sub(r.Seen) < silentRun:
+	case (!known || r.Process == "") && e.Now().Sub(r.Seen) < silentRun: // without a process, it has not begun
 		report.State = Running
 	}
 	return report
