@@ -126,8 +126,8 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 	befell := befallen{}
 	var bad atomic.Int64
 	var moves moves
-	for seed := range soaktest.Seeds(t, 14, 4000) {
-		if seed%2 == 0 && seed > 4 && !soaktest.On() {
+	for seed := range soaktest.Seeds(t, 20, 4000) {
+		if (seed%2 == 0 && seed > 4 || seed > 13 && seed < 19) && !soaktest.On() { // 19 records an overpayment
 			continue
 		}
 		cases++
