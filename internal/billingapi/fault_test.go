@@ -62,7 +62,7 @@ func TestFaults_Known(t *testing.T) {
 		"store.ErrNotFound",                                                             // package web knows it
 		"store.ErrConflict", "store.ErrTooLarge", "store.ErrInvalid", "store.ErrClosed", // 503 without a detail
 		"store.ErrLocked", "store.ErrMissing", "store.ErrFormat", "store.ErrDamaged", // serve does not start
-		"lookup.ErrNoIndex", "delivery.ErrPrivate", // a field is checked before; of a message that is sent
+		"delivery.ErrPrivate", // of a message that is sent
 	}
 	for _, dir := range []string{"billing", "billing/account", "billing/charging", "billing/engine", "billing/job", "billing/refund",
 		"billing/settings", "billing/wallet", "delivery", "lookup", "outbox", "processor", "store"} {

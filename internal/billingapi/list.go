@@ -144,10 +144,11 @@ func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error 
 		}})
 }
 
-// accounts lists the accounts with an email address, ignoring case, or of a customer at the processor.
+// accounts lists all accounts, or those with an email address, ignoring case, or of a customer at the processor.
 func (s *server) accounts(w http.ResponseWriter, r *web.Request) error {
+	var p processor.Payer
 	return finder[billing.Account]{names: []string{"email", "customer"}, view: view.Account,
-		place: func(a *billing.Account) string { return a.ID }, path: func(a *billing.Account) string { return "accounts/" + a.ID },
+		place: func(a *billing.Account) string { return lookup.PlaceOf(a, p) }, path: func(a *billing.Account) string { return "accounts/" + a.ID },
 		load: func(path []string) (*billing.Account, error) {
 			if len(path) != 2 || path[0] != "accounts" {
 				return nil, store.ErrNotFound
@@ -156,14 +157,14 @@ func (s *server) accounts(w http.ResponseWriter, r *web.Request) error {
 		},
 		find: func(values url.Values, after string) (iter.Seq2[*billing.Account, error], error) {
 			email, customer := values.Get("email"), values.Get("customer")
-			if (email == "") == (customer == "") {
-				return nil, billing.Invalid("email", "or customer must be given, but not both: accounts are found by either")
+			if p.Customer = customer; email != "" && customer != "" {
+				return nil, billing.Invalid("email", "cannot be combined with customer: accounts are found by either")
 			}
-			return lookup.Accounts(r.Context(), s.Engine.Records, email, processor.Payer{Customer: customer}, after), nil
+			return lookup.Accounts(r.Context(), s.Engine.Records, email, p, after), nil
 		}}.send(s, w, r)
 }
 
-// subscriptions lists the subscriptions of all accounts with a status, an SKU or an email address.
+// subscriptions lists the subscriptions of all accounts, or those with a status, an SKU or an email address.
 func (s *server) subscriptions(w http.ResponseWriter, r *web.Request) error {
 	var f lookup.Filter
 	return finder[billing.Subscription]{names: []string{"status", "sku", "email"}, view: view.Subscription,
@@ -176,11 +177,8 @@ func (s *server) subscriptions(w http.ResponseWriter, r *web.Request) error {
 		},
 		find: func(values url.Values, after string) (iter.Seq2[*billing.Subscription, error], error) {
 			f = lookup.Filter{Status: billing.Status(values.Get("status")), SKU: values.Get("sku"), Email: values.Get("email")}
-			switch {
-			case f == (lookup.Filter{}):
-				return nil, billing.Invalid("status", "or sku or email must be given: subscriptions are found by these")
-			case !slices.Contains([]billing.Status{"", billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
-				billing.Completed}, f.Status):
+			if !slices.Contains([]billing.Status{"", billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
+				billing.Completed}, f.Status) {
 				return nil, billing.Invalid("status", "must be active, paused, past_due, parked, canceled or completed")
 			}
 			return lookup.Subscriptions(r.Context(), s.Engine.Records, f, after), nil

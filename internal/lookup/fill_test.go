@@ -158,7 +158,7 @@ func TestFill_Sweep(t *testing.T) {
 	w.older(2)
 	e := w.engine()
 	for _, key := range []store.Key{{PK: "IDX#SUB#paused", SK: "gold#a00000/s"}, {PK: "IDX#SUB#active", SK: "gold#gone/s"},
-		{PK: "IDX#EMAIL#x@example.com", SK: "a00000"}, {PK: "IDX#CUSTOMER#/cus_9", SK: "gone"}, {PK: "IDX#FILL", SK: "OLD"},
+		{PK: "IDX#EMAIL", SK: "x@example.com#a00000"}, {PK: "IDX#CUSTOMER#/cus_9", SK: "gone"}, {PK: "IDX#FILL", SK: "OLD"},
 		{PK: "IDX#SUB#active", SK: "mangled"}} {
 		w.must(w.store.Commit(t.Context(), store.Put(e.Table, billing.ItemAt(key))))
 	}

@@ -17,9 +17,6 @@ import (
 // ErrIncomplete is returned while accounts or subscriptions may have no rows yet: a list would be partial.
 var ErrIncomplete = errors.New("the lookup rows of this store are not complete; to fill them, run: duesday store migrate")
 
-// ErrNoIndex is returned for a list that no rows can find.
-var ErrNoIndex = errors.New("accounts can be listed by email address or by customer")
-
 // Ready returns ErrIncomplete unless every account and subscription has its rows.
 func Ready(ctx context.Context, e *billing.Records) error {
 	if !e.Opened.Looked.IsZero() {
@@ -78,8 +75,10 @@ func (f *Filter) query(table, end, after string) store.Query {
 func ofEmail(ctx context.Context, e *billing.Records, f *Filter, after string) iter.Seq2[*billing.Subscription, error] {
 	account, sk, _ := strings.Cut(after, "/")
 	return func(yield func(*billing.Subscription, error) bool) {
-		for a, err := range items(ctx, e, e.Store.Query(ctx, store.Query{Table: e.Table, Partition: emailPK(f.Email), From: account}),
-			"", billing.DecodeAccount) {
+		for a, err := range Accounts(ctx, e, f.Email, processor.Payer{}, "") {
+			if err == nil && a.ID < account {
+				continue
+			}
 			if err != nil {
 				if !yield(nil, err) {
 					return
@@ -97,18 +96,43 @@ func ofEmail(ctx context.Context, e *billing.Records, f *Filter, after string) i
 	}
 }
 
-// Accounts yields the accounts with the email address, ignoring case, or else with the customer at the
-// connected account ("": the platform's own), in the order of their ids. It continues after the account
-// of that id. Errors are those of Subscriptions, or ErrNoIndex without address and customer.
+// PlaceOf returns the account's place in the list of Accounts.
+func PlaceOf(a *billing.Account, p processor.Payer) string {
+	if p.Customer != "" {
+		return a.ID
+	}
+	return emailSK(a)
+}
+
+// Accounts yields the accounts with the email address, ignoring case, or with the customer at the
+// connected account ("": the platform's own), or without both all accounts, by address. They are those
+// whose places are after the given one ("": all). Errors are those of Subscriptions.
 func Accounts(ctx context.Context, e *billing.Records, email string, p processor.Payer, after string) iter.Seq2[*billing.Account, error] {
-	q := store.Query{Table: e.Table, Partition: emailPK(email), From: after}
-	if email == "" {
+	q := store.Query{Table: e.Table, From: after}
+	var parts []iter.Seq2[store.Item, error]
+	switch {
+	case p.Customer != "":
 		q.Partition = customerPK(p.At, p.Customer)
+		parts = append(parts, e.Store.Query(ctx, q))
+	case email != "":
+		address := strings.ToLower(email)
+		q.Partition, q.From, q.To = emailPK(email, e.Opened.Shards), max(after, address+"#"), address+"$" // $ follows #
+		parts = append(parts, e.Store.Query(ctx, q))
+	default:
+		for end := range billing.Shards(e.Opened.Shards) {
+			q.Partition = byEmail + end
+			parts = append(parts, e.Store.Query(ctx, q))
+		}
 	}
-	if email+p.Customer == "" {
-		return func(yield func(*billing.Account, error) bool) { yield(nil, ErrNoIndex) }
+	all := items(ctx, e, merged(parts), after, billing.DecodeAccount)
+	return func(yield func(*billing.Account, error) bool) {
+		for a, err := range all {
+			another := err == nil && email != "" && !strings.EqualFold(a.Email, email) // whose address goes on behind a #
+			if !another && !yield(a, err) {
+				return
+			}
+		}
 	}
-	return items(ctx, e, e.Store.Query(ctx, q), after, billing.DecodeAccount)
 }
 
 // atOnce is how many items are read at the same time.

@@ -24,7 +24,7 @@ const Prefix = "IDX#"
 
 const (
 	byStatus   = Prefix + "SUB#"      // <status>[#<shard>]; sort key <sku>#<account>/<subscription>
-	byEmail    = Prefix + "EMAIL#"    // <address in lower case>; sort key <account>
+	byEmail    = Prefix + "EMAIL"     // [#<shard>]; sort key <address in lower case>#<account>
 	byCustomer = Prefix + "CUSTOMER#" // <connected account or nothing>/<customer>; sort key <account>
 	fillPK     = Prefix + "FILL"      // progress of Fill, and no row
 )
@@ -49,9 +49,9 @@ func OfSubscription(s *billing.Subscription, shards int) []store.Item {
 func subscriptionSK(s *billing.Subscription) string { return s.SKU + "#" + s.Name.String() }
 
 // OfAccount returns the account's rows.
-func OfAccount(a *billing.Account) (rows []store.Item) {
-	if a.Email != "" && !secret.HasCardNumber(a.Email) {
-		rows = row(emailPK(a.Email), a.ID)
+func OfAccount(a *billing.Account, shards int) (rows []store.Item) {
+	if !secret.HasCardNumber(a.Email) {
+		rows = row(emailPK(a.Email, shards), emailSK(a))
 	}
 	if a.Payer.Customer != "" {
 		rows = append(rows, row(customerPK(a.Payer.At, a.Payer.Customer), a.ID)...)
@@ -59,7 +59,12 @@ func OfAccount(a *billing.Account) (rows []store.Item) {
 	return rows
 }
 
-func emailPK(email string) string           { return byEmail + strings.ToLower(email) }
+func emailPK(email string, shards int) string {
+	return byEmail + billing.ShardOf(billing.Name{Account: strings.ToLower(email)}, shards)
+}
+
+func emailSK(a *billing.Account) string { return strings.ToLower(a.Email) + "#" + a.ID }
+
 func customerPK(at, customer string) string { return byCustomer + at + "/" + customer }
 
 // row returns the row, or none if other tools have made a part of its key too long.
@@ -77,7 +82,7 @@ func Of(it store.Item, shards int) ([]store.Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		return OfAccount(a), nil
+		return OfAccount(a, shards), nil
 	}
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
 		return nil, nil
@@ -200,8 +205,8 @@ func named(r store.Item) iter.Seq[store.Key] {
 // NameIn returns the account or subscription that the row names.
 func NameIn(r store.Item) billing.Name {
 	k := billing.KeyOf(r)
-	if !strings.HasPrefix(k.PK, byStatus) {
-		return billing.Name{Account: k.SK}
+	if !strings.HasPrefix(k.PK, byStatus) { // an address may have #
+		return billing.Name{Account: k.SK[strings.LastIndexByte(k.SK, '#')+1:]}
 	}
 	sku, name, _ := strings.Cut(k.SK, "#")
 	account, id, _ := strings.Cut(name, "/")

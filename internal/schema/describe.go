@@ -254,7 +254,7 @@ func storeFacets() []Facet {
 			PK, "META", SK, "META", Installation, "SAMPLE", Format, 2, Shards, 1, Charging, true,
 			CreatedDate, "2023-05-18T09:41:25.856Z"),
 		facet("SubscriptionsByStatus", "Status#Shard", "SKU#Name", []string{SKU}, PK, "IDX#SUB#active", SK, "998#123/122", SKU, "999"),
-		facet("AccountsByEmail", "Email", "AccountId", nil, PK, "IDX#EMAIL#s@s.com", SK, "123"),
+		facet("AccountsByEmail", "Email", "Email#AccountId", nil, PK, "IDX#EMAIL", SK, "s@s.com#123"),
 		facet("AccountsByCustomer", "ConnectedAccount/Customer", "AccountId", nil, PK, "IDX#CUSTOMER#/cus_123", SK, "123"),
 		facet("LookupProgress", "IDX#FILL", "Id", nil, PK, "IDX#FILL", SK, "SAMPLE"),
 		facet("Settings", "SETTINGS", "NOW", []string{Data, Version}, PK, "SETTINGS", SK, "NOW",

@@ -96,7 +96,7 @@ func gather[T any](a *auditor, noun string, it store.Item, decode func(store.Ite
 }
 
 func (a *auditor) addAccount(acc *billing.Account) {
-	a.toggle(lookup.OfAccount(acc)...)
+	a.toggle(lookup.OfAccount(acc, a.Opened.Shards)...)
 	a.accounts[a.hash(acc.ID)] = account{uint32(a.hash(acc.Email)), a.zone(acc.TimeZone), acc.Mixed}
 	if acc.Copying {
 		a.problem("unfinished address change", billing.Name{Account: acc.ID}, 0, "set the address again to finish it")

@@ -26,14 +26,15 @@ func (w *world) past(t *testing.T) (all []string) {
 		}
 		e, err := history.Decode(it)
 		mustNot(t, err)
-		text := fmt.Sprintf("%s %s %s/%s %s", e.At.Format("2006-01-02"), e.Actor, e.Account, e.Subscription, e.What)
+		var text strings.Builder
+		text.WriteString(fmt.Sprintf("%s %s %s/%s %s", e.At.Format("2006-01-02"), e.Actor, e.Account, e.Subscription, e.What))
 		for _, c := range e.Changes {
-			text += " " + c.Name
+			text.WriteString(" " + c.Name)
 			if !c.Personal {
-				text += " " + c.Before + ">" + c.After
+				text.WriteString(" " + c.Before + ">" + c.After)
 			}
 		}
-		all = append(all, text)
+		all = append(all, text.String())
 	}
 	slices.Sort(all)
 	return all

@@ -394,7 +394,7 @@ func spoiltIndexes() []spoiling {
 			h.commit(store.Delete(h.tables.RecurringPayments.Name, store.Key{PK: "IDX#SUB#active", SK: "gold#a1/s1"}))
 		}},
 		{"a row by address gone", "lookup row missing", func(h *hand) {
-			h.commit(store.Delete(h.tables.RecurringPayments.Name, store.Key{PK: "IDX#EMAIL#ada@example.com", SK: "a1"}))
+			h.commit(store.Delete(h.tables.RecurringPayments.Name, store.Key{PK: "IDX#EMAIL", SK: "ada@example.com#a1"}))
 		}},
 		{"a row of another status", "lookup row fits no item", func(h *hand) {
 			h.commit(store.Put(h.tables.RecurringPayments.Name, attributes(schema.PK, "IDX#SUB#paused", schema.SK, "gold#a1/s1")))

@@ -102,7 +102,8 @@ func silence(t *testing.T, w *world, account string) {
 			[]string{schema.Email})))
 	}
 	mustNot(t, w.spy.mem.Commit(t.Context(), store.Delete(w.tables.RecurringPayments.Name,
-		store.Key{PK: "IDX#EMAIL#" + a.Email, SK: account})))
+		store.Key{PK: "IDX#EMAIL", SK: a.Email + "#" + account}), store.Put(w.tables.RecurringPayments.Name,
+		billing.ItemAt(store.Key{PK: "IDX#EMAIL", SK: "#" + account}))))
 }
 
 // TestSums: each event of money is in the sums of its day, once; also of accounts without an address.
