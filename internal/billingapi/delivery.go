@@ -57,17 +57,18 @@ func (s *server) createEndpoint(w http.ResponseWriter, r *web.Request) error {
 }
 
 func (s *server) endpoints(w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[*delivery.Endpoint]{
+	return web.List(r.Server, w, r, web.ListOptions[*delivery.Endpoint]{Names: []string{keyParameter},
 		Place: func(e *delivery.Endpoint) string { return view.Stamp(e.Created) + e.ID },
 		View:  func(e *delivery.Endpoint) any { return view.Endpoint(e) },
-		Open: func(_ url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
+		Open: func(values url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
+			of, err := s.keyed(r, values)
 			return func(yield func(*delivery.Endpoint, error) bool) {
 				for e, err := range s.Messages.All(r.Context()) {
-					if (err != nil || view.Stamp(e.Created)+e.ID > after) && !yield(e, err) {
+					if (err != nil || view.Stamp(e.Created)+e.ID > after && (of == nil || of.Object == "endpoints/"+e.ID)) && !yield(e, err) {
 						return
 					}
 				}
-			}, nil
+			}, err
 		}})
 }
 

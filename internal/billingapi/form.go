@@ -63,7 +63,9 @@ func (f *form) amount(p price) (a money.Amount) {
 		return a
 	}
 	c, err := money.ParseCurrency(p.Currency)
-	if err != nil {
+	if p.Currency == "" {
+		f.add(billing.Invalid("currency", "is missing"))
+	} else if err != nil {
 		f.add(billing.Invalid("currency", "must be an ISO 4217 code such as EUR"))
 	}
 	if p.Amount == nil || *p.Amount <= 0 {

@@ -68,10 +68,17 @@ func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
 	}
 	return web.List(r.Server, w, r, web.ListOptions[row[T]]{Names: l.names,
 		Open: func(values url.Values, after string) (iter.Seq2[row[T], error], error) {
-			account, prefix, err := l.open(values)
-			if err == nil {
-				of, err = s.keyed(r, values)
+			var err error
+			if of, err = s.keyed(r, values); err != nil {
+				return nil, err
 			}
+			if part := strings.Split(of.ObjectPath(), "/"); of != nil && slices.Contains(l.names, "account") && !values.Has("account") {
+				if len(part) < 2 || part[0] != "accounts" {
+					return func(func(row[T], error) bool) {}, nil // an unknown key
+				}
+				values.Set("account", part[1])
+			}
+			account, prefix, err := l.open(values)
 			return listed(r.Context(), s, account, prefix, after, l.decode), err
 		},
 		Place: func(x row[T]) string { return x.key },

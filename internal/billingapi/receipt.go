@@ -134,6 +134,9 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 	var x form
 	err := r.Read(&f)
 	amount := x.amount(f.price)
+	if f.Account == "" {
+		x.add(billing.Invalid("account", "is missing"))
+	}
 	if err = cmp.Or(err, x.err()); err != nil {
 		return err
 	}

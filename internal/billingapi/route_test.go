@@ -119,7 +119,7 @@ func TestRoutes_Lists(t *testing.T) {
 		"/v1/accounts": 1, "/v1/subscriptions": 6, "/v1/subscriptions?status=active": 6, "/v1/subscriptions?sku=swim": 5, "/v1/subscriptions?email=ada@example.com&sku=gym": 1,
 		"/v1/subscriptions?status=paused": 0, "/v1/subscriptions?idempotency_key=must%202": 1,
 		"/v1/accounts/ada/subscriptions": 6, "/v1/accounts/ada/subscriptions?idempotency_key=must%202": 1,
-		"/v1/receipts?account=ada": 1, "/v1/receipts?account=ada&idempotency_key=the+charge": 1,
+		"/v1/receipts?idempotency_key=the+charge": 1, "/v1/refunds?idempotency_key=unknown": 0, "/v1/receipts?account=ada": 1, "/v1/receipts?account=ada&idempotency_key=the+charge": 1,
 		"/v1/receipts?account=ada&idempotency_key=must%202": 0, "/v1/receipts?account=ada&from=2027-02-01": 0,
 		"/v1/runs?idempotency_key=the+run": 1, "/v1/runs?kind=payments": 0, "/v1/keys": 5, "/v1/due/payments?date=" + today: 5,
 	} {

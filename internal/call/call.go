@@ -200,6 +200,14 @@ type Row struct {
 	Item    store.Item // with the attributes of Extra
 }
 
+// ObjectPath returns the path of the row's object, or "" without a row.
+func (r *Row) ObjectPath() string {
+	if r == nil {
+		return ""
+	}
+	return r.Object
+}
+
 // Find returns the row of the call's key, or store.ErrNotFound.
 func (c *Call) Find(ctx context.Context, s store.Store) (*Row, error) {
 	it, err := s.Get(ctx, c.Table, c.rowKey())

@@ -4,7 +4,7 @@ import "github.com/duesday/duesday/internal/delivery"
 
 // Endpoint returns an endpoint without its secrets.
 func Endpoint(e *delivery.Endpoint) Object {
-	return Object{"id", e.ID, "url", e.URL, "types?", e.Types, "created_at", e.Created, "failing_since?", e.Failing,
+	return Object{"id", e.ID, "url", e.URL, "types?", append([]string(nil), e.Types...), "created_at", e.Created, "failing_since?", e.Failing,
 		"paused_at?", e.Paused, "reason?", e.Reason, "gave_up_at?", e.GaveUp, "previous_secret_until?", e.Until, "version", e.Version}
 }
 

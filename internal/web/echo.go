@@ -16,12 +16,14 @@ var (
 	got  = regexp.MustCompile(` *\(got .*\)`)
 	name = regexp.MustCompile(`\{(\w+)\}`)
 	word = regexp.MustCompile(`^[a-z_]*$`) // perhaps a word of ours, such as a scope
+	flag = regexp.MustCompile(`--([a-z][a-z-]*)`)
 )
 
 // WithoutValues returns an error's text without values of the request: commands may repeat what a person
 // has typed, but an answer that repeats values carries them into the logs of others.
 func (r *Request) WithoutValues(text string) string {
 	text = got.ReplaceAllString(text, "")
+	text = flag.ReplaceAllStringFunc(text, func(f string) string { return strings.ReplaceAll(f[2:], "-", "_") }) // as fields
 	for _, v := range r.values() {
 		text = without(text, v)
 	}
@@ -43,6 +45,13 @@ func (r *Request) values() (all []string) {
 			sent = append(sent, v)
 		case json.Number:
 			sent = append(sent, v.String())
+		}
+	}
+	var body map[string]any
+	_ = json.Unmarshal(r.body, &body) // a body that is not valid has no such members
+	for _, name := range [...]string{"account", "subscription", "sku", "email", "name", "customer", "merchant"} {
+		if text, ok := body[name].(string); ok {
+			all = append(all, text) // whatever it looks like
 		}
 	}
 	for _, list := range r.URL.Query() {

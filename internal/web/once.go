@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,7 +117,7 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	if err != nil {
 		return err
 	}
-	if status == http.StatusCreated {
+	if status == http.StatusCreated && strings.HasPrefix("/v1/"+k.Object, r.URL.Path) { // not of a receipt: its object is the subscription
 		w.Header().Set("Location", "/v1/"+k.Object)
 	}
 	Send(w, status, answer)
