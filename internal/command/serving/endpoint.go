@@ -2,8 +2,6 @@ package serving
 
 import (
 	"context"
-	"net"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,9 +23,6 @@ func (p *program) endpointCommand() *cobra.Command {
 		p.Say("%s\n\nThis is the secret of endpoint %s, which verifies the signatures of its messages. It is shown only once.",
 			e.Secret.Reveal(), e.ID)
 		p.Say("The endpoint receives every event from %s on, sent by a running duesday serve.", view.Stamp(from))
-		if isLocal(e.URL) {
-			p.Warn("%s is on this host or in its network, so start duesday serve with --allow-private", e.URL)
-		}
 		return p.JSON(append(view.Endpoint(e), "secret", e.Secret.Reveal(), "from", from))
 	})
 	typesFlag(create.Flags(), &types)
@@ -100,14 +95,4 @@ func (p *program) endpointRotate() *cobra.Command {
 	})
 	c.Flags().BoolVar(&now, "now", false, "the replaced secret was exposed: stop signing with it at once")
 	return c
-}
-
-// isLocal reports whether the URL's host is the local host or a private address.
-func isLocal(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast())
 }
