@@ -80,22 +80,23 @@ func (e *Records) creation(ctx context.Context,
 	return append(writes, watermark...), s, err
 }
 
-// A holderField is what a row says of its account beside the address and the time zone.
-type holderField struct {
-	name, given string
-	stored      *string
-	command     string // changes it
+// A HolderField is what a row says of its account beside the address and the time zone.
+type HolderField struct {
+	Name, Given string
+	Stored      *string
+	Command     string // changes it
 }
 
-func (n *NewSubscription) holder(a *Account) [4]holderField {
-	return [...]holderField{{"customer", n.Customer, &a.Payer.Customer, "account attach"}, {"name", n.Name, &a.Name, "account update"},
+// Holder returns these fields with the account's.
+func (n *NewSubscription) Holder(a *Account) [4]HolderField {
+	return [...]HolderField{{"customer", n.Customer, &a.Payer.Customer, "account attach"}, {"name", n.Name, &a.Name, "account update"},
 		{"locale", n.Locale, &a.Locale, "account update"}, {"fallback", n.Fallback, &a.Fallback, "account attach"}}
 }
 
 func (n *NewSubscription) newAccount(created time.Time) *Account {
 	a := &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: created, Version: 1}
-	for _, f := range n.holder(a) {
-		*f.stored = f.given
+	for _, f := range n.Holder(a) {
+		*f.Stored = f.Given
 	}
 	return a
 }
@@ -117,9 +118,9 @@ func (e *Records) fits(ctx context.Context, a *Account,
 	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
 		return nil, Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone+"; to change it, use account update")
 	}
-	for _, f := range n.holder(a) {
-		if f.given != "" && f.given != *f.stored {
-			return nil, Invalid(f.name, "account "+a.ID+" has "+cmp.Or(*f.stored, "none")+"; change it with "+f.command)
+	for _, f := range n.Holder(a) {
+		if f.Given != "" && f.Given != *f.Stored {
+			return nil, Invalid(f.Name, "account "+a.ID+" has "+cmp.Or(*f.Stored, "none")+"; change it with "+f.Command)
 		}
 	}
 	n.Email, n.TimeZone = a.Email, a.TimeZone

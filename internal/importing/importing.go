@@ -86,7 +86,7 @@ type Summary struct {
 type Note struct {
 	Line    int
 	Name    billing.Name
-	Differs billing.Difference // has no Field if the note is a warning
+	Differs Difference // has no Field if the note is a warning
 	Warning string
 }
 
@@ -209,7 +209,7 @@ func (m *Import) nameProduct(sku, name string) {
 		m.Products[sku] = name
 	}
 	if stored != "" {
-		m.row.differs = append(m.row.differs, billing.Difference{Field: "product", Stored: stored, Given: name})
+		m.row.differs = append(m.row.differs, Difference{Field: "product", Stored: stored, Given: name})
 	}
 }
 

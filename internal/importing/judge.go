@@ -19,7 +19,7 @@ type verdict struct {
 	exists  bool
 	ended   bool // the subscription exists, and is canceled or completed
 	due     bool // the subscription is new, and due immediately
-	differs []billing.Difference
+	differs []Difference
 	terms   billing.Change // update to apply to the subscription, if Update is set
 	account account.Change // update to apply to the account, if Update is set
 	overdue int            // number of due periods of a new subscription, if more than one
@@ -73,12 +73,12 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 		row.ended = true
 		return nil
 	default:
-		row.terms, row.differs = sub.Compare(&n, given)
+		row.terms, row.differs = ofSubscription(sub, &n, given)
 	}
 	if a == nil || m.told[n.Account] || !row.exists && !m.Update {
 		return nil
 	}
-	for _, d := range a.Compare(&n, given) {
+	for _, d := range ofAccount(a, &n, given) {
 		m.told[n.Account] = true
 		row.differs = append(row.differs, d)
 		switch d.Field {

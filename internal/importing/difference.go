@@ -1,9 +1,10 @@
-package billing
+package importing
 
 import (
 	"cmp"
 	"strconv"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -23,30 +24,30 @@ func (d Difference) String() string {
 	return text
 }
 
-// Compare returns the account's differences from the input, of the fields that it gives.
-func (a *Account) Compare(n *NewSubscription, given func(field string) bool) (all []Difference) {
+// ofAccount returns the account's differences from the input, of the fields that it gives.
+func ofAccount(a *billing.Account, n *billing.NewSubscription, given func(field string) bool) (all []Difference) {
 	if n.Email != a.Email {
 		all = append(all, Difference{"email", a.Email, n.Email, ""})
 	}
 	if zone := cmp.Or(a.TimeZone, "UTC"); given("time_zone") && n.TimeZone != zone {
 		all = append(all, Difference{"time_zone", zone, n.TimeZone, ""})
 	}
-	for _, f := range n.holder(a) {
-		if f.given == "" || f.given == *f.stored {
+	for _, f := range n.Holder(a) {
+		if f.Given == "" || f.Given == *f.Stored {
 			continue
 		}
-		d := Difference{f.name, secret.MaskMethod(*f.stored), f.given, ""}
-		if f.command != "account update" {
-			d.Kept = f.command + " changes it"
+		d := Difference{f.Name, secret.MaskMethod(*f.Stored), f.Given, ""}
+		if f.Command != "account update" {
+			d.Kept = f.Command + " changes it"
 		}
 		all = append(all, d)
 	}
 	return all
 }
 
-// Compare returns the subscription's differences from the input, of the fields that it gives, and
+// ofSubscription returns the subscription's differences from the input, of the fields that it gives, and
 // the change that removes those that it can. A next payment date up to the due date is none.
-func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool) (c Change, all []Difference) {
+func ofSubscription(s *billing.Subscription, n *billing.NewSubscription, given func(field string) bool) (c billing.Change, all []Difference) {
 	note := func(field, stored, now, kept string) bool {
 		if stored == now || !given(field) {
 			return false
@@ -55,7 +56,7 @@ func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool
 		return kept == ""
 	}
 	const another = "cancel the subscription and import another"
-	plan := Plan{SKU: s.SKU, Amount: s.Amount}
+	plan := billing.Plan{SKU: s.SKU, Amount: s.Amount}
 	if p := s.Pending; p != nil && p.SKU == n.SKU && p.Amount == n.Amount { // the file is ahead
 		plan = *p
 	}
