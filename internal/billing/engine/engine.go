@@ -17,15 +17,13 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/meta"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -106,9 +104,6 @@ func (e *Engine) On(day civil.Date) *Engine {
 // Options.Making allows it. It returns charging.ErrOtherProcessor if the store was charged through
 // another processor account.
 func Open(ctx context.Context, o Options) (*Engine, error) {
-	if o.Shards < 0 || o.Shards > billing.MaxShards {
-		return nil, fmt.Errorf("shards per date must be 1 to %[2]d (got %[1]d)", o.Shards, billing.MaxShards)
-	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
 		Sharing: worker.Sharing{Lease: o.Lease, Ticker: time.NewTicker}, locks: new(worker.Locks)}
 	e.Sharing.Claims, _ = o.Store.(store.Claimer)
@@ -120,23 +115,12 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if e.cfg.CatchUp == 0 {
 		e.cfg.CatchUp = DefaultConfig().CatchUp
 	}
-	err := store.Retry(ctx, "creating the store", func() (err error) {
-		if e.Opened, err = e.Meta(ctx); !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if err = e.makeMeta(ctx, &o); err == nil {
-			err = store.ErrConflict // try again, and read the item
-		}
-		return err
-	})
-	switch {
-	case err != nil:
+	made := meta.Options{Making: o.Making, Shards: o.Shards, Program: o.Program, ReadOnly: o.ReadOnly}
+	if o.KeepSettings {
+		made.First = settings.First(e.Records, o.Config.Settings)
+	}
+	if err := meta.Open(ctx, e.Records, made); err != nil {
 		return nil, err
-	case o.Shards != 0 && o.Shards != e.Opened.Shards:
-		return nil, fmt.Errorf("the store has %d shards per date, not %d; store create sets the number, and store copy "+
-			"changes it", e.Opened.Shards, o.Shards)
-	case e.Opened.Moved != "" && !o.ReadOnly:
-		return nil, fmt.Errorf("%w: %s", billing.ErrMoved, e.Opened.Moved)
 	}
 	if err := e.readSettings(ctx, o.ReadOnly); err != nil {
 		return nil, err
@@ -144,57 +128,20 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.Charging().Pin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
-	if err := e.begin(ctx, o.ReadOnly); err != nil {
-		return nil, err
+	if !o.ReadOnly {
+		if err := meta.Upgrade(ctx, e.Records, o.Lease == 0); err != nil {
+			return nil, err
+		}
 	}
 	history.Keep(e.Records)
 	// A shared store is filled by store migrate, when no older build is at work, or by store adopt.
 	if err := lookup.Open(ctx, e.Records, !o.ReadOnly && o.Lease == 0 && o.Making != billing.MakeAdopted); err != nil {
 		return nil, err
 	}
-	if s, ok := o.Store.(expirer); ok && !o.ReadOnly {
-		s.ExpireWhile(e.mayExpire)
+	if !o.ReadOnly {
+		meta.Expire(e.Records)
 	}
 	return e, nil
-}
-
-func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
-	if err := billing.MayMake(ctx, e.Records, o.Making); err != nil {
-		return err
-	}
-	var first []store.Write
-	if o.KeepSettings {
-		first = settings.First(e.Records, o.Config.Settings)
-	}
-	meta := billing.ItemAt(billing.MetaKey,
-		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
-		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
-		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
-		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))})
-	if o.Making == billing.MakeNew {
-		meta.Set(schema.SumsDate, meta.Get(schema.CreatedDate))
-		meta.Set(schema.CausesDate, meta.Get(schema.CreatedDate))
-		meta.Set(schema.LookupDate, meta.Get(schema.CreatedDate))
-	}
-	if o.Program != "" {
-		meta.Set(schema.Program, store.S(o.Program))
-	}
-	return e.Store.Commit(ctx, append(first, store.Put(e.Table, meta, store.Absent()))...)
-}
-
-// An expirer is a store that deletes expired items itself.
-type expirer interface {
-	ExpireWhile(may func(context.Context, store.Store) bool)
-}
-
-// mayExpire reports whether the store may delete expired items. It may if there is evidence that
-// the clock is right.
-func (e *Engine) mayExpire(ctx context.Context, s store.Store) bool {
-	r := *e.Records
-	r.Store = s
-	shown, _, err := r.ClockShown(ctx)
-	return err == nil && shown
 }
 
 // Charging returns the store's charging switch and the checks that precede a charge.

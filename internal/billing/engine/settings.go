@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -42,12 +41,5 @@ func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// SettingsNote returns a note about the settings that a run used.
-func (e *Engine) SettingsNote() string {
-	parts := []string{fmt.Sprintf("version=%d", e.cfg.Version)}
-	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure",
-		"collect-days"} {
-		parts = append(parts, name+"="+e.cfg.Text(name))
-	}
-	return strings.Join(parts, " ")
-}
+// SettingsNote returns settings.Settings.Note of the engine's settings.
+func (e *Engine) SettingsNote() string { return e.cfg.Note() }

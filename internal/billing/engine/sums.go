@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
@@ -128,46 +127,4 @@ func (e *Engine) withSums(others []write, sums []report.Sum, id ...string) []sto
 	now := e.Now()
 	return append(writes, outbox.Write(e.Tables.Outbox.Name, outbox.Effect{
 		ID: outbox.KindSum + "/" + strings.Join(id, "/"), Kind: outbox.KindSum, Due: now, Created: now, Sums: text}))
-}
-
-// causesFormat is the first format whose builds store the cause of each status.
-const causesFormat = 4
-
-// begin notes since when a store of an older Duesday has kept sums, and the causes of statuses: no build
-// that keeps none may be at work beside this one.
-func (e *Engine) begin(ctx context.Context, readOnly bool) error {
-	if readOnly {
-		return nil
-	}
-	if e.Sharing.Lease == 0 && e.Opened.Format < billing.FormatVersion { // no older build can open the folder any more
-		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)})
-		raise := store.Update(e.Table, billing.MetaKey, set, nil)
-		if err := store.Retry(ctx, "raising the format", func() error { return e.Store.Commit(ctx, raise) }); err != nil {
-			return err
-		}
-		e.Opened.Format = billing.FormatVersion
-	}
-	err := e.beginWith(ctx, schema.SumsDate, func() time.Time { return e.Opened.Summed })
-	if err == nil && (e.Sharing.Lease == 0 || e.Opened.Format >= causesFormat) {
-		err = e.beginWith(ctx, schema.CausesDate, func() time.Time { return e.Opened.Caused })
-	}
-	return err
-}
-
-// beginWith sets the attribute of META to now, unless it has begun.
-func (e *Engine) beginWith(ctx context.Context, attribute string, begun func() time.Time) error {
-	if !begun().IsZero() {
-		return nil
-	}
-	set := store.NewItem(store.Attribute{Name: attribute, Value: store.S(billing.Stamp(e.Now()))})
-	return store.Retry(ctx, "noting "+attribute, func() (err error) {
-		err = e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil, store.AttributeAbsent(attribute)))
-		if err != nil && !store.Retryable(err) {
-			return err
-		}
-		if e.Opened, err = e.Meta(ctx); err == nil && begun().IsZero() {
-			err = store.ErrUnknown // it has not landed
-		}
-		return err
-	})
 }

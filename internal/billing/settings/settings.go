@@ -282,6 +282,15 @@ func settingOf(name string) (setting, error) {
 		productPrefix+"SKU")
 }
 
+// Note returns the settings that decide what a run does, for the run's record.
+func (s *Settings) Note() string {
+	note := fmt.Sprintf("version=%d", s.Version)
+	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure", "collect-days"} {
+		note += " " + name + "=" + s.Text(name)
+	}
+	return note
+}
+
 // Text returns the named setting in the form that Set accepts, or "" for an unknown name.
 func (s *Settings) Text(name string) string {
 	if f, err := settingOf(name); err == nil {

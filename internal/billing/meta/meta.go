@@ -1,0 +1,128 @@
+// Package meta creates a store's META item, and upgrades that of an older Duesday.
+//
+// It does not read the settings or the items of accounts, and it moves no store.
+package meta
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Options are those of an engine; see there.
+type Options struct {
+	Making   billing.Making
+	Shards   int
+	Program  string
+	ReadOnly bool
+	First    []store.Write // of the commit that creates the item
+}
+
+// Open reads the item into the records, and creates it first if there is none and Options.Making allows
+// it. It returns an error if the store was moved or has another number of shards.
+func Open(ctx context.Context, r *billing.Records, o Options) error {
+	if o.Shards < 0 || o.Shards > billing.MaxShards {
+		return fmt.Errorf("shards per date must be 1 to %[2]d (got %[1]d)", o.Shards, billing.MaxShards)
+	}
+	err := store.Retry(ctx, "creating the store", func() (err error) {
+		if r.Opened, err = r.Meta(ctx); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if err = create(ctx, r, &o); err == nil {
+			err = store.ErrConflict // try again, and read the item
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case o.Shards != 0 && o.Shards != r.Opened.Shards:
+		return fmt.Errorf("the store has %d shards per date, not %d; store create sets the number, and store copy "+
+			"changes it", r.Opened.Shards, o.Shards)
+	case r.Opened.Moved != "" && !o.ReadOnly:
+		return fmt.Errorf("%w: %s", billing.ErrMoved, r.Opened.Moved)
+	}
+	return nil
+}
+
+func create(ctx context.Context, r *billing.Records, o *Options) error {
+	if err := billing.MayMake(ctx, r, o.Making); err != nil {
+		return err
+	}
+	meta := billing.ItemAt(billing.MetaKey,
+		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
+		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
+		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
+		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(r.Now()))})
+	if o.Making == billing.MakeNew {
+		meta.Set(schema.SumsDate, meta.Get(schema.CreatedDate))
+		meta.Set(schema.CausesDate, meta.Get(schema.CreatedDate))
+		meta.Set(schema.LookupDate, meta.Get(schema.CreatedDate))
+	}
+	if o.Program != "" {
+		meta.Set(schema.Program, store.S(o.Program))
+	}
+	return r.Store.Commit(ctx, append(o.First, store.Put(r.Table, meta, store.Absent()))...)
+}
+
+// causesFormat is the first format whose builds store the cause of each status.
+const causesFormat = 4
+
+// Upgrade notes since when a store of an older Duesday has kept sums, and the causes of statuses: no build
+// that keeps none may be at work beside this one. alone means that no other process can have the store open.
+func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
+	if alone && r.Opened.Format < billing.FormatVersion { // no older build can open the folder any more
+		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)})
+		raise := store.Update(r.Table, billing.MetaKey, set, nil)
+		if err := store.Retry(ctx, "raising the format", func() error { return r.Store.Commit(ctx, raise) }); err != nil {
+			return err
+		}
+		r.Opened.Format = billing.FormatVersion
+	}
+	err := begin(ctx, r, schema.SumsDate, func() time.Time { return r.Opened.Summed })
+	if err == nil && (alone || r.Opened.Format >= causesFormat) {
+		err = begin(ctx, r, schema.CausesDate, func() time.Time { return r.Opened.Caused })
+	}
+	return err
+}
+
+// begin sets the attribute of META to now, unless it has begun.
+func begin(ctx context.Context, r *billing.Records, attribute string, begun func() time.Time) error {
+	if !begun().IsZero() {
+		return nil
+	}
+	set := store.NewItem(store.Attribute{Name: attribute, Value: store.S(billing.Stamp(r.Now()))})
+	return store.Retry(ctx, "noting "+attribute, func() (err error) {
+		err = r.Store.Commit(ctx, store.Update(r.Table, billing.MetaKey, set, nil, store.AttributeAbsent(attribute)))
+		if err != nil && !store.Retryable(err) {
+			return err
+		}
+		if r.Opened, err = r.Meta(ctx); err == nil && begun().IsZero() {
+			err = store.ErrUnknown // it has not landed
+		}
+		return err
+	})
+}
+
+// Expire has a store that deletes expired items itself do so while there is evidence that the clock is right.
+func Expire(r *billing.Records) {
+	s, ok := r.Store.(interface {
+		ExpireWhile(may func(context.Context, store.Store) bool)
+	})
+	if !ok {
+		return
+	}
+	s.ExpireWhile(func(ctx context.Context, s store.Store) bool {
+		at := *r
+		at.Store = s
+		shown, _, err := at.ClockShown(ctx)
+		return err == nil && shown
+	})
+}
