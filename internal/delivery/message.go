@@ -37,7 +37,7 @@ func (s *Service) Effect(ctx context.Context, id string, events ...Event) ([]sto
 	if len(events) == 0 {
 		return nil, nil
 	}
-	list, err := s.cached(ctx)
+	list, err := s.within(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}

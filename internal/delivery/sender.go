@@ -224,7 +224,7 @@ func (s *Sender) work(l *lane) {
 
 // attempt makes one attempt of the message, or puts it off while its endpoint is slow.
 func (s *Sender) attempt(l *lane, it store.Item, m *Message) (r outbox.Report, err error) {
-	list, err := s.cached(s.ctx)
+	list, err := s.within(s.ctx, fresh)
 	if err != nil {
 		return r, err
 	}

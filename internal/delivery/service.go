@@ -75,9 +75,6 @@ func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 	}
 }
 
-// cached returns the endpoints as they were within the last five seconds.
-func (s *Service) cached(ctx context.Context) ([]*Endpoint, error) { return s.within(ctx, fresh) }
-
 // within returns the endpoints as they were within the time.
 func (s *Service) within(ctx context.Context, age time.Duration) ([]*Endpoint, error) {
 	s.mu.Lock()
@@ -119,7 +116,7 @@ func (s *Service) forget() {
 
 // Any reports whether the store had an endpoint within the last five seconds.
 func (s *Service) Any(ctx context.Context) (bool, error) {
-	list, err := s.cached(ctx)
+	list, err := s.within(ctx, fresh)
 	return len(list) > 0, err
 }
 
