@@ -3,7 +3,6 @@ package storing
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,12 +12,15 @@ import (
 	"github.com/duesday/duesday/internal/view"
 )
 
-// A rowKind is a kind of rows in a table.
-type rowKind struct{ table, kind string }
+// A keptKind is a kind of rows in a table that never expire, with their number.
+type keptKind struct {
+	table, kind string
+	rows        int
+}
 
 // countKept counts the rows that never expire, by kind. It scans all tables.
-func (p *program) countKept(ctx context.Context, place storeurl.Place) (counts map[rowKind]int, err error) {
-	counts = map[rowKind]int{}
+func (p *program) countKept(ctx context.Context, place storeurl.Place) (all []keptKind, err error) {
+	counts := map[keptKind]int{}
 	bar := p.Progress("items", 0, nil)
 	defer bar.End()
 	err = p.withSide(ctx, place, false, false, func(side move.Side) error {
@@ -35,12 +37,18 @@ func (p *program) countKept(ctx context.Context, place storeurl.Place) (counts m
 				if t.Name == side.Tables.RecurringPayments.Name {
 					kind = kindOfRow(t.KeyOf(it))
 				}
-				counts[rowKind{t.Name, kind}]++
+				counts[keptKind{table: t.Name, kind: kind}]++
 			}
 		}
 		return nil
 	})
-	return counts, err
+	for k, n := range counts {
+		all = append(all, keptKind{k.table, k.kind, n})
+	}
+	slices.SortFunc(all, func(a, b keptKind) int {
+		return cmp.Or(strings.Compare(a.table, b.table), strings.Compare(a.kind, b.kind))
+	})
+	return all, err
 }
 
 // kindOfRow returns what the key of the recurring-payments table stands for.
@@ -55,29 +63,15 @@ func kindOfRow(k store.Key) string {
 		"SETTINGS": "settings", "DOUBTS": "doubt"}[partition], strings.ToLower(partition))
 }
 
-func (p *program) sayKept(counts map[rowKind]int) {
-	if counts == nil {
-		return
-	}
+func (p *program) sayKept(all []keptKind) {
 	p.Say("\nRows that never expire:\n")
 	t := p.Table("TABLE", "KIND", "ROWS")
-	for _, k := range sortedKinds(counts) {
-		t.Row(k.table, k.kind, counts[k])
+	for _, k := range all {
+		t.Row(k.table, k.kind, k.rows)
 	}
 	t.Flush()
 }
 
-func viewKept(counts map[rowKind]int) []view.Object {
-	if counts == nil {
-		return nil
-	}
-	return view.List(sortedKinds(counts), func(k rowKind) view.Object {
-		return view.Object{"table", k.table, "kind", k.kind, "rows", counts[k]}
-	})
-}
-
-func sortedKinds(counts map[rowKind]int) []rowKind {
-	return slices.SortedFunc(maps.Keys(counts), func(a, b rowKind) int {
-		return cmp.Or(strings.Compare(a.table, b.table), strings.Compare(a.kind, b.kind))
-	})
+func viewKept(k keptKind) view.Object {
+	return view.Object{"table", k.table, "kind", k.kind, "rows", k.rows}
 }

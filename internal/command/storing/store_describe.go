@@ -70,19 +70,21 @@ func (p *program) describeStore(ctx context.Context, count bool) error {
 		p.sayTables(found)
 	}
 	p.sayMeta(meta, differences)
-	var kept map[rowKind]int
+	var kept []view.Object
 	if count && meta != nil {
-		if kept, err = p.countKept(ctx, place); err != nil {
+		all, err := p.countKept(ctx, place)
+		if err != nil {
 			return err
 		}
-		p.sayKept(kept)
+		p.sayKept(all)
+		kept = view.List(all, viewKept)
 	}
 	return p.JSON(view.Object{"store", p.Config.Store, "ok", ok, "tables?", tables, "folder?", folder,
 		"differences", view.List(differences, func(d dynamotable.Difference) view.Object {
 			return view.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
 				"mends", d.Mends, // store create corrects it
 				"harmless", d.Harmless} // more than was declared, so no action is needed
-		}), "meta?", viewMeta(meta), "kept_rows?", viewKept(kept)})
+		}), "meta?", viewMeta(meta), "kept_rows?", kept})
 }
 
 // describeTables returns the tables' descriptions, and reports whether the store can be read.
