@@ -84,6 +84,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 	row(send("listRuns", ""))
 	equal(t, "period", send("getPeriod", "")["state"], any("paid"))
 	equal(t, "proof", send("provePeriod", "")["alarm"], any(false))
+	e.Values["?account"] = "123"
 	e.Values["number"] = fmt.Sprint(row(send("getReceiptsByAccount", ""))["number"])
 	send("getReceipt", "")
 	send("createRefund", "default")

@@ -112,7 +112,7 @@ func TestRun_AttachesAndTakesOver(t *testing.T) {
 	if took := time.Since(killed); took > 60*time.Second {
 		t.Errorf("the rest was done after %s", took)
 	}
-	contains(t, said, first.ID, fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off; this process continues it")
+	contains(t, said, strings.Replace(first.ID, "~", "#", 1), fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off; this process continues it")
 	contains(t, out, "payments for", "paid")
 	runs := r.list()
 	if code != exitDone || len(runs) != 2 || runs[0].State != "completed" || runs[1].State != "broken_off" ||

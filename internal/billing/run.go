@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -40,6 +41,9 @@ type Run struct {
 	Told      time.Time    // when a monitor was told of the finished day; zero: not
 	Accepted  bool         // its clock was ahead, and a person has accepted the clock since: it decides nothing
 }
+
+// PathID returns the ID in a form that fits in a URL's path. job.Find accepts both forms.
+func (r *Run) PathID() string { return strings.Replace(r.ID, "#", "~", 1) }
 
 // Due is the number of due periods: the sum of all outcomes.
 func (r *Run) Due() int {

@@ -109,7 +109,7 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 		return nil, cmp.Or(err, error(errBusy))
 	}
 	run := job.NewRun(e, kind, day)
-	call.Of(ctx).Object = "runs/" + run.ID
+	call.Of(ctx).Object = "runs/" + run.PathID()
 	process := run.Process
 	run.Process = "" // until it begins
 	if err := call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
@@ -174,7 +174,7 @@ func viewRun(r *job.Report) view.Object {
 	if isJob(r.Kind) {
 		return view.Run(r)
 	}
-	v := view.Object{"id", r.ID, "state", view.StateOf(r), "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
+	v := view.Object{"id", r.PathID(), "state", view.StateOf(r), "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason}
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		v = append(v, string(name), r.Counts[name])
@@ -209,7 +209,7 @@ func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
 			if err != nil {
 				return nil, err
 			}
-			all = slices.DeleteFunc(all, func(x *job.Report) bool { return of != nil && of.Object != "runs/"+x.ID })
+			all = slices.DeleteFunc(all, func(x *job.Report) bool { return of != nil && of.Object != "runs/"+x.PathID() })
 			slices.SortFunc(all, func(a, b *job.Report) int { return cmp.Compare(placeOf(b), placeOf(a)) })
 			return func(yield func(*job.Report, error) bool) {
 				for _, x := range all {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -34,6 +35,7 @@ const (
 // Find returns the run with the id, or store.ErrNotFound. An empty kind searches both kinds. Find
 // also returns an active run that has not written its record yet.
 func Find(ctx context.Context, e *engine.Engine, kind billing.Kind, id string) (*Report, error) {
+	id = strings.Replace(id, "~", "#", 1) // Run.PathID
 	for _, k := range kinds(kind) {
 		busy, known, err := worker.Busy(ctx, e.Sharing.Claims, k) // read first, because a run ends its record before its claim
 		if err != nil {

@@ -148,5 +148,5 @@ func (c *causes) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 // runEnded returns the effect of a run's end.
 func (c *causes) runEnded(ctx context.Context, r *billing.Run) ([]store.Write, error) {
 	return c.to.Effect(ctx, "run/"+string(r.Kind)+"/"+r.ID, delivery.Event{Type: "run.finished",
-		Data: map[string]any{"run": r.ID, "kind": string(r.Kind), "completed": r.Completed}})
+		Data: map[string]any{"run": r.PathID(), "kind": string(r.Kind), "completed": r.Completed}})
 }
