@@ -284,11 +284,12 @@ func settingOf(name string) (setting, error) {
 
 // Note returns the settings that decide what a run does, for the run's record.
 func (s *Settings) Note() string {
-	note := fmt.Sprintf("version=%d", s.Version)
+	var note strings.Builder
+	note.WriteString(fmt.Sprintf("version=%d", s.Version))
 	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure", "collect-days"} {
-		note += " " + name + "=" + s.Text(name)
+		note.WriteString(" " + name + "=" + s.Text(name))
 	}
-	return note
+	return note.String()
 }
 
 // Text returns the named setting in the form that Set accepts, or "" for an unknown name.
