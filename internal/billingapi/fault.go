@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	errNothing = &web.Problem{Status: http.StatusUnprocessableEntity, Code: "field", Detail: "the body must have at least one field to change"}
+	errNothing = billing.Invalid("", "must have at least one field to change")
 	errCollect = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "collect needs an API key with scope charge"}
 	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
 	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "run_in_progress", Title: "Another run is in progress",

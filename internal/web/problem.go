@@ -193,7 +193,7 @@ func (r *Request) fail(w http.ResponseWriter, err error) {
 
 func (r *Request) send(w http.ResponseWriter, p *Problem) {
 	h := w.Header()
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests || p.Code == codeRunning {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests || p.Code == codeRunning || p.Code == "run_in_progress" {
 		h.Set("Retry-After", retryAfter)
 	}
 	for _, name := range []string{"ETag", "Location"} { // of an object that is not sent

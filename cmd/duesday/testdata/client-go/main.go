@@ -34,7 +34,7 @@ func run(ctx context.Context, url, key string, day int) error {
 	if err != nil {
 		return err
 	}
-	const account, subscription = "go", "gym"
+	account, subscription := "go", "gym"
 	_, err = must(api.CreateAccountWithResponse(ctx, &duesday.CreateAccountParams{IdempotencyKey: uuid.NewString()},
 		duesday.NewAccount{Account: account, Email: "go@example.com"}))
 	if err != nil {
@@ -56,7 +56,7 @@ func run(ctx context.Context, url, key string, day int) error {
 	if err != nil {
 		return err
 	}
-	receipts, err := must(api.GetReceiptsByAccountWithResponse(ctx, &duesday.GetReceiptsByAccountParams{Account: account}))
+	receipts, err := must(api.GetReceiptsByAccountWithResponse(ctx, &duesday.GetReceiptsByAccountParams{Account: &account}))
 	if err != nil {
 		return err
 	}
