@@ -55,7 +55,7 @@ func (w *world) begin(p posted) string {
 	if p.before != "" {
 		w.must("POST", subscription+p.before, `{}`)
 	}
-	if w.days += p.days; p.days > 0 {
+	if w.days.Add(int64(p.days)); p.days > 0 {
 		w.restart()
 	}
 	if !strings.Contains(p.path, "NUMBER") {

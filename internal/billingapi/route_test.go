@@ -68,7 +68,7 @@ func TestRoutes_SignUp(t *testing.T) {
 		t.Errorf("the receipt of a refunded charge: %v", x)
 	}
 	w.must("GET", "/v1/refunds?account=ada", "")
-	w.days = 40
+	w.days.Store(40)
 	w.restart()
 	w.must("POST", subscription+"/receipts", `{"amount":1299,"currency":"EUR","note":"bank 7"}`)
 	w.must("POST", subscription+"/skip", `{"until":"2027-03-12"}`)

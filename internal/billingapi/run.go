@@ -116,8 +116,9 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 		return nil, err
 	}
 	run.Process = process
+	begun := viewRun(&job.Report{Run: *run, State: job.Running})
 	s.Runs.work <- func(ctx context.Context) { s.execute(ctx, e, run, day) }
-	return viewRun(&job.Report{Run: *run, State: job.Running}), nil
+	return begun, nil
 }
 
 // execute does the run, and records its end, unless a job has recorded that itself.

@@ -37,7 +37,7 @@ type world struct {
 	mem    *memstore.Store
 	tables schema.Tables
 	box    *sandbox.Sandbox
-	days   int // that the clock is ahead
+	days   atomic.Int64 // that the clock is ahead
 	spec   *spectest.Spec
 	keys   map[string]string // texts by scope, and of a merchant's key
 	faults *faulty           // of the process that serves
@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) now() time.Time {
 	at, _ := time.Parse(time.DateOnly, today)
-	return at.Add(12*time.Hour).AddDate(0, 0, w.days)
+	return at.Add(12*time.Hour).AddDate(0, 0, int(w.days.Load()))
 }
 
 // restart lets the next process serve.

@@ -119,8 +119,9 @@ func Expire(r *billing.Records) {
 	if !ok {
 		return
 	}
+	own := *r // the caller may still set fields of r
 	s.ExpireWhile(func(ctx context.Context, s store.Store) bool {
-		at := *r
+		at := own
 		at.Store = s
 		shown, _, err := at.ClockShown(ctx)
 		return err == nil && shown
