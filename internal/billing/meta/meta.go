@@ -119,10 +119,8 @@ func Expire(r *billing.Records) {
 	if !ok {
 		return
 	}
-	own := *r // the caller may still set fields of r
-	s.ExpireWhile(func(ctx context.Context, s store.Store) bool {
-		at := own
-		at.Store = s
+	s.ExpireWhile(func(ctx context.Context, s store.Store) bool { // it must not read r.Beside, which the session sets meanwhile
+		at := billing.Records{Store: s, Table: r.Table, Now: r.Now, Witnesses: r.Witnesses}
 		shown, _, err := at.ClockShown(ctx)
 		return err == nil && shown
 	})
