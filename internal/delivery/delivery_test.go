@@ -28,6 +28,23 @@ func TestSign(t *testing.T) {
 	}
 }
 
+// TestDelivery_Twice: two events of one type in an effect, such as the receipts of a charge and of an
+// overpayment, become two messages.
+func TestDelivery_Twice(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	w.create(r.URL)
+	w.cause("a", "period.paid", "receipt.created", "receipt.created")
+	w.drain(w.sender())
+	seen := map[string]bool{}
+	for _, x := range r.requests() {
+		seen[x.id()] = true
+	}
+	if len(seen) != 3 || w.states()[Delivered] != 3 {
+		t.Errorf("%d messages, %v", len(seen), w.states())
+	}
+}
+
 // TestDelivery: one effect becomes a message for each endpoint and event that it wants, signed and
 // recorded.
 func TestDelivery(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,9 +90,14 @@ type Attempt struct {
 
 const mostAttempts = 20
 
-// messageID is derived from its cause: a repeated fan-out makes the same messages.
-func messageID(effect, kind, endpoint string) string {
-	sum := sha256.Sum256([]byte(effect + "\x00" + kind + "\x00" + endpoint))
+// messageID is derived from its cause: a repeated fan-out makes the same messages. earlier is the number of
+// events of the same kind before it in the effect.
+func messageID(effect, kind, endpoint string, earlier int) string {
+	cause := effect + "\x00" + kind + "\x00" + endpoint
+	if earlier > 0 {
+		cause += "\x00" + strconv.Itoa(earlier)
+	}
+	sum := sha256.Sum256([]byte(cause))
 	return "msg_" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:15]))
 }
 

@@ -141,14 +141,16 @@ func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) er
 		return s.rows.Bury(ctx, it, err)
 	}
 	writes := []store.Write{s.rows.Gone(it)}
+	earlier := map[string]int{}
 	for _, x := range events {
 		data, _ := json.Marshal(x.Data) // never fails: it was JSON
 		for _, e := range list {
 			if e.Wants(x.Type) && !effect.Created.Before(e.Created) {
-				m := &Message{ID: messageID(effect.ID, x.Type, e.ID), Endpoint: e.ID, Type: x.Type, Data: data, Created: effect.Created}
+				m := &Message{ID: messageID(effect.ID, x.Type, e.ID, earlier[x.Type]), Endpoint: e.ID, Type: x.Type, Data: data, Created: effect.Created}
 				writes = append(writes, m.waiting(s.o.Tables.Outbox.Name, s.now()))
 			}
 		}
+		earlier[x.Type]++
 	}
 	if err := s.o.Store.Commit(ctx, writes...); store.Retryable(err) {
 		return nil // another process was faster, or the next look shows what is there
