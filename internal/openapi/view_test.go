@@ -97,6 +97,17 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// An open period has the states of an intent, and that of one whose last decline is final.
+func TestViews_States(t *testing.T) {
+	states := spectest.New(t).Doc.Components.Schemas["OpenPeriod"].Value.Properties["state"].Value.Enum
+	for _, state := range []processor.State{processor.Opened, processor.Succeeded, processor.Declined, processor.RequiresAction,
+		processor.Processing, processor.Canceled, billing.Failing} {
+		if !slices.Contains(states, any(string(state))) {
+			t.Errorf("OpenPeriod has no state %s", state)
+		}
+	}
+}
+
 // Each noun of package view's golden file, with all members and with the fewest, fits its schema, with
 // everything that the noun contains. Texts are not compared, because the file has made-up ones.
 func TestNouns(t *testing.T) {
