@@ -102,10 +102,17 @@ func (s *server) keyed(r *web.Request, values url.Values) (*call.Row, error) {
 	return of, err
 }
 
-// isPeriod reports whether the request was about the period.
-func isPeriod(of *call.Row, n billing.Name, period int) bool {
+// isReceipt reports whether the request has created or changed the receipt. A period that was both charged
+// and paid by hand has two.
+func isReceipt(of *call.Row, x *billing.Receipt) bool {
 	k, err := billing.DecodeKeyed(of.Item)
-	return err == nil && k.Account == n.Account && k.ID == n.ID && k.Period == period
+	if err != nil || k.Account != x.Account || k.ID != x.ID || k.Period != x.Period {
+		return false
+	}
+	if k.Kind == billing.KeyedReceipt {
+		return x.Kind != billing.Charged
+	}
+	return x.Kind != billing.Overpayment
 }
 
 // A finder yields what a filter finds with an index.

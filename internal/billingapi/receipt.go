@@ -59,7 +59,7 @@ func (s *server) receipts(w http.ResponseWriter, r *web.Request) error {
 	var from, to civil.Date
 	var reversals map[string][]*billing.ReversalRecord
 	return list[billing.Receipt]{names: []string{"account", "from", "to"}, decode: billing.DecodeReceipt,
-		made: func(x *billing.Receipt, of *call.Row) bool { return isPeriod(of, x.Name, x.Period) },
+		made: func(x *billing.Receipt, of *call.Row) bool { return isReceipt(of, x) },
 		open: func(values url.Values) (id, _ string, err error) {
 			var x form
 			from, to = x.date("from", values.Get("from")), x.date("to", values.Get("to"))
@@ -157,9 +157,14 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 
 // refunds lists an account's refunds and disputes, oldest first.
 func (s *server) refunds(w http.ResponseWriter, r *web.Request) error {
+	key, given := "", s.Engine.Refunds()
 	return list[billing.ReversalRecord]{names: []string{"account"}, decode: billing.DecodeReversal, view: view.Reversal,
-		made: func(x *billing.ReversalRecord, of *call.Row) bool { return isPeriod(of, x.Name, x.Period) },
+		made: func(x *billing.ReversalRecord, of *call.Row) bool {
+			k, err := billing.DecodeKeyed(of.Item)
+			return err == nil && x.ReversalID == given.IDOf(x.Charge, k.Amount, key)
+		},
 		open: func(values url.Values) (string, string, error) {
+			key = values.Get(keyParameter)
 			id, err := accountOf(values)
 			return id, billing.RefPrefix, err
 		}}.send(s, w, r)

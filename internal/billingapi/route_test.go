@@ -135,6 +135,30 @@ func TestRoutes_Lists(t *testing.T) {
 	}
 }
 
+// TestRoutes_OneOfAPeriod: of several refunds and receipts of one period, a key selects its own.
+func TestRoutes_OneOfAPeriod(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	w.ask("admin", "POST", subscription+"/charge", "the charge", `{}`)
+	number := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)[0].(map[string]any)["number"].(string)
+	for i, amount := range []string{`,"amount":100,"currency":"EUR"`, `,"amount":101,"currency":"EUR"`, ``} {
+		key := fmt.Sprint("refund", i)
+		a := w.ask("admin", "POST", "/v1/receipts/"+number+"/refunds", key, `{"account":"ada"`+amount+`}`)
+		for _, account := range []string{"", "account=ada&"} {
+			found := w.must("GET", "/v1/refunds?"+account+"idempotency_key="+key, "").body["data"].([]any)
+			if len(found) != 1 || found[0].(map[string]any)["id"] != a.body["id"] {
+				t.Errorf("%s%s: %d %v: %v", account, key, a.status, a.body, found)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/v1/refunds?account=ada": 3, "/v1/refunds?idempotency_key=the+charge": 0,
+		"/v1/receipts?idempotency_key=the+charge": 1, "/v1/receipts?idempotency_key=refund0": 1} {
+		if got := w.pages(path); got != want {
+			t.Errorf("%s: %d rows, want %d", path, got, want)
+		}
+	}
+}
+
 // pages returns the number of a list's rows, in pages of two.
 func (w *world) pages(path string) (n int) {
 	w.Helper()

@@ -76,7 +76,7 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 	if err != nil {
 		return nil, false, err
 	}
-	t := &task{trigger: byOrder, Name: o.Name, id: s.refundID(o, charge.Ref, call.KeyOf(ctx)), charge: charge.Ref}
+	t := &task{trigger: byOrder, Name: o.Name, id: s.IDOf(charge.Ref, o.Amount, call.KeyOf(ctx)), charge: charge.Ref}
 	t.create = func(now recorded) (*billing.ReversalRecord, error) {
 		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: processor.Refunded, Period: o.Period,
 			Generation: charge.Tag.Generation, Charge: charge.Ref, State: processor.ReversalRequested,
@@ -108,12 +108,12 @@ func (o *Order) check() error {
 	return errors.Join(append(all, billing.CheckText("charge", o.Charge, billing.MaxID))...)
 }
 
-// refundID is the same for the same order under the same key, also under none. The amount of the rest is
-// not in it, since it changes.
-func (s *Service) refundID(o Order, charge, key string) string {
+// IDOf returns the ID of the refund of a charge, which is the same for the same order under the same key,
+// also under none. A zero amount stands for the rest, which changes.
+func (s *Service) IDOf(charge string, ordered money.Amount, key string) string {
 	amount := "rest"
-	if !o.Amount.IsZero() {
-		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
+	if !ordered.IsZero() {
+		amount = ordered.Decimal() + " " + ordered.Currency().Code()
 	}
 	return billing.RefundIDPrefix + billing.Hash("refund", s.Opened.Installation, charge, amount, key)
 }
