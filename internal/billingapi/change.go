@@ -3,10 +3,12 @@ package billingapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/key"
@@ -163,7 +165,7 @@ func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 				c.Period = before.Period
 			}
 			a, err := e.ChargePeriod(ctx, n, c)
-			if err != nil {
+			if err != nil && !(a.Repeated && errors.Is(err, charging.ErrOff)) { // it is stored, and waits
 				return nil, err
 			}
 			tag(w, a.Subscription.Version)

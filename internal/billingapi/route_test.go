@@ -135,6 +135,32 @@ func TestRoutes_Lists(t *testing.T) {
 	}
 }
 
+// TestRoutes_RepeatedWhileOff: while charging is off, a repeated charge gets the subscription as it is, whether
+// the first one has ended or was cut off. A new one is refused.
+func TestRoutes_RepeatedWhileOff(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		w := newWorld(t)
+		w.signUp(visa)
+		if cut {
+			w.faults.left.Store(1)
+		}
+		first := w.ask("charge", "POST", subscription+"/charge", "the charge", `{}`)
+		w.restart()
+		w.must("PUT", "/v1/charging", `{"charging":false}`)
+		again := w.ask("charge", "POST", subscription+"/charge", "the charge", `{}`)
+		if (first.status >= 500) != cut || again.status != 200 || again.header.Get("Idempotent-Replayed") != "true" || w.charged() == 1 == cut {
+			t.Errorf("cut %t: %d %s, then %d %s, %d charges", cut, first.status, first.text, again.status, again.text, w.charged())
+		}
+		if a := w.ask("charge", "POST", subscription+"/charge", "another", `{}`); a.status != 409 || a.body["code"] != "charging_off" {
+			t.Errorf("%d %s", a.status, a.text)
+		}
+		w.must("PUT", "/v1/charging", `{"charging":true}`)
+		if a := w.ask("charge", "POST", subscription+"/charge", "the charge", `{}`); a.status != 200 || w.charged() != 1 {
+			t.Errorf("cut %t: %d %s, %d charges", cut, a.status, a.text, w.charged())
+		}
+	}
+}
+
 // TestRoutes_OneOfAPeriod: of several refunds and receipts of one period, a key selects its own.
 func TestRoutes_OneOfAPeriod(t *testing.T) {
 	w := newWorld(t)

@@ -44,9 +44,7 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 		return a, err
 	}
 	a.Subscription = s
-	if err := e.mayCollect(ctx, s); err != nil {
-		return a, err
-	}
+	off := e.mayCollect(ctx, s) // a repeated request can have nothing left to do
 	parked := r.Period == billing.AnyPeriod
 	asked := billing.KeyedRequest{Name: s.Name, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
 	if parked {
@@ -57,8 +55,9 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 		before, err := e.Keyed(ctx, &asked)
 		if a.Repeated = before != nil; a.Repeated {
 			w.period, w.attempt = before.Period, before.Attempt
+			return true, err
 		}
-		return a.Repeated, err
+		return false, cmp.Or(err, off)
 	}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		marked, writes, err := s.Collect, []write(nil), error(nil)
 		if parked {
@@ -89,6 +88,8 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 		return a, nil
 	case err != nil && !errors.Is(err, billing.ErrUnchanged):
 		return a, err
+	case off != nil:
+		return a, off
 	}
 	a.Results, a.Subscription, err = e.collectOne(ctx, a.Subscription, w)
 	return a, err
