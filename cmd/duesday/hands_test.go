@@ -243,6 +243,7 @@ func TestOtherHands_PaidOnce(t *testing.T) {
 		equal(t, args, c.run(append([]string{"subscription", "update"}, strings.Fields(args)...)...).code, exitUsage)
 	}
 	contains(t, c.must("subscription", "update", "1/1", "--paid-once"), "confirmed for 1 period")
+	contains(t, c.must("history", "1/1"), "perhaps_paid_twice 0 -> -", "user ")
 	contains(t, c.run("subscription", "update", "1/1", "--paid-once").errors, "has no period that was perhaps paid twice")
 	c.must("verify")
 	c.must("run", "payments")

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strconv"
 	"strings"
@@ -53,14 +54,27 @@ func (e *Records) Doubts(ctx context.Context) iter.Seq2[*Doubt, error] {
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: DoubtPK}, DecodeDoubt)
 }
 
-// AnswerDoubts ends the doubts about the subscription's periods, and returns how many there were.
+// AnswerDoubts ends the doubts about the subscription's periods, each in a commit that also raises the
+// subscription's version, and returns how many there were.
 func (e *Records) AnswerDoubts(ctx context.Context, n Name) (answered int, err error) {
 	q := store.Query{Table: e.Table, Partition: DoubtPK, Prefix: n.Account + "#" + PerPrefix + n.ID + "#SKU#"}
 	for it, err := range e.Store.Query(ctx, q) {
 		if err == nil {
-			err = e.Store.Commit(ctx, store.Delete(e.Table, KeyOf(it)))
+			err = store.Retry(ctx, "subscription "+n.String(), func() error {
+				s, err := e.Subscription(ctx, n)
+				if errors.Is(err, store.ErrNotFound) { // another tool has removed it
+					return e.Store.Commit(ctx, store.Delete(e.Table, KeyOf(it)))
+				}
+				if err == nil {
+					_, err = e.Store.Get(ctx, e.Table, KeyOf(it))
+				}
+				if err != nil {
+					return IgnoreNotFound(err) // it was answered meanwhile
+				}
+				return e.Put(ctx, s, store.Delete(e.Table, KeyOf(it)))
+			})
 		}
-		if err != nil && !store.Retryable(err) {
+		if err != nil {
 			return answered, err
 		}
 		answered++

@@ -97,6 +97,10 @@ func entryOf(was, now store.Item, others []store.Write) *Entry {
 				Change{Name: "period", After: text(it.Get(schema.Period))})
 		case strings.HasPrefix(it.Str(schema.SK), billing.RecPrefix):
 			e.What = "receipt.created"
+		case others[i].Op == store.OpDelete && others[i].Key.PK == billing.DoubtPK:
+			if d, err := billing.DecodeDoubt(billing.ItemAt(others[i].Key)); err == nil {
+				e.Changes = append(e.Changes, Change{Name: "perhaps_paid_twice", Before: strconv.Itoa(d.Period)})
+			}
 		}
 	}
 	return e

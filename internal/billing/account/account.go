@@ -94,7 +94,7 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 
 // finish updates the copies of a marked account, and removes the mark.
 func finish(ctx context.Context, r *billing.Records, id string) (*billing.Account, error) {
-	ctx = call.Without(ctx) // the account's own commit has the key and the history
+	ctx = call.After(ctx) // the account's own commit has the key
 	a, err := r.Account(ctx, id)
 	if err != nil || !a.Copying {
 		return a, err

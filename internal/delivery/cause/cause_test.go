@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/refund"
@@ -137,6 +138,9 @@ func TestCauses(t *testing.T) {
 		s.want("pause", "subscription.paused")
 		ok(s.Resume(t.Context(), n))
 		s.want("resume", "subscription.resumed")
+		email := "b@example.com"
+		ok(account.Update(t.Context(), s.Records, n.Account, account.Change{Email: &email}))
+		s.want("email address", "subscription.updated")
 		ok(s.Cancel(t.Context(), n, true))
 		s.want("cancel at the end", "subscription.updated")
 		ok(s.Cancel(t.Context(), n, false))
