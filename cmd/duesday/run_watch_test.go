@@ -178,6 +178,9 @@ func TestRun_ListAndShow(t *testing.T) {
 	payments := c.list("run", "list", "--kind", "payments")[0].(map[string]any)
 	equal(t, "the payment run", members(payments, "kind", "state", "date", "due", "paid", "pending", "rows", "amounts"),
 		[]any{"payments", "completed", today, 5, 2, 1, 5, map[string]any{"USD": 1299, "JPY": 500}})
+	if actor, _ := payments["actor"].(string); !strings.HasPrefix(actor, "user ") {
+		t.Errorf("the payment run was started by %q", actor)
+	}
 	id := payments["id"].(string)
 	equal(t, "show", c.object(exitDone, "run", "show", id), payments)
 	contains(t, c.must("run", "show", id), "payments for "+today, "state      completed", "retry-days=1,3,5,7")

@@ -180,6 +180,7 @@ func TestServe_NamesFailures(t *testing.T) {
 		runs := c.list("run", "list", "--kind", "payments")
 		return len(runs) == 1 && runs[0].(map[string]any)["ended_at"] != nil
 	})
+	equal(t, "started by", c.list("run", "list", "--kind", "payments")[0].(map[string]any)["actor"], "schedule")
 	said := stop().errors
 	equal(t, "named", strings.Count(said, "payment: failed"), runs.ShownWaiting)
 	contains(t, said, `msg="payment: failed" subscription=00/1 period=0 due=2026-03-15 amount=$12.99 reason="declined: lost_card"`,

@@ -26,6 +26,7 @@ type Run struct {
 	Date      civil.Date // its business day
 	From      civil.Date // the oldest date of its walk
 	Process   string     // <pid>@<host>
+	Actor     string     // who started it, such as "user anna" or "schedule"; "": not known
 	Started   time.Time
 	Seen      time.Time // when the record was written
 	Ended     time.Time // zero: it is under way, or was broken off
@@ -69,6 +70,7 @@ func (r *Run) Write(table string) store.Write {
 
 func (r *Run) attributes(c *codec) {
 	c.flag(schema.Accepted, &r.Accepted)
+	text(c, schema.Actor, &r.Actor)
 	attribute(c, schema.Amounts, &r.Amounts, r.Amounts.Len() == 0, store.KindMap, c.totals, writeTotals)
 	c.flag(schema.ChargingOff, &r.Off)
 	c.flag(schema.Completed, &r.Completed)

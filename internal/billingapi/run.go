@@ -108,7 +108,7 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	if busy, _, err := worker.Busy(ctx, e.Sharing.Claims, kind); busy != nil || err != nil {
 		return nil, cmp.Or(err, error(errBusy))
 	}
-	run := job.NewRun(e, kind, day)
+	run := job.NewRun(ctx, e, kind, day)
 	call.Of(ctx).Object = "runs/" + run.PathID()
 	process := run.Process
 	run.Process = "" // until it begins
@@ -124,6 +124,7 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 // execute does the run, and records its end, unless a job has recorded that itself.
 func (s *server) execute(ctx context.Context, e *engine.Engine, run *billing.Run, day civil.Date) {
 	var err error
+	ctx = call.With(ctx, &call.Call{Actor: run.Actor})
 	if !isJob(run.Kind) {
 		err = s.inspect(ctx, e, run)
 	} else if err = s.Runs.job(ctx, run.Kind, job.Options{ID: run.ID, Date: day, Workers: workers}); err == nil {
@@ -175,7 +176,7 @@ func viewRun(r *job.Report) view.Object {
 	if isJob(r.Kind) {
 		return view.Run(r)
 	}
-	v := view.Object{"id", r.PathID(), "state", view.StateOf(r), "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started,
+	v := view.Object{"id", r.PathID(), "state", view.StateOf(r), "kind", r.Kind, "date", r.Date, "process?", r.Process, "started_at", r.Started, "actor?", r.Actor,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason}
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		v = append(v, string(name), r.Counts[name])

@@ -23,7 +23,7 @@ func TestRuns(t *testing.T) {
 			id := w.must("POST", "/v1/runs", `{"kind":"`+c.kind+`"}`).body["id"].(string)
 			synctest.Wait()
 			run := w.must("GET", "/v1/runs/"+url.PathEscape(id), "").body
-			if run["state"] != c.state || run[c.counted] != c.n || run["ended_at"] == nil {
+			if run["state"] != c.state || run[c.counted] != c.n || run["ended_at"] == nil || run["actor"] != "key admin" {
 				t.Errorf("%s: got %v, want %s %v", c.kind, run, c.counted, c.n)
 			}
 		}

@@ -165,7 +165,7 @@ const (
 	UsedDate    = "UsedDate" // the last use, written at most once a minute
 
 	// Of the row of an idempotency key, and of a row of history.
-	Actor       = "Actor"       // who asked, such as "user anna", "key shop" or "event evt_1"
+	Actor       = "Actor"       // also of a run: who asked, such as "user anna", "key shop" or "event evt_1"
 	RequestHash = "RequestHash" // identifies what was asked: method, path and decoded body
 	Object      = "Object"      // path of the object that was created or changed
 	Token       = "Token"       // random: tells one writer's row from another's

@@ -242,7 +242,7 @@ func storeFacets() []Facet {
 	return []Facet{
 		facet("Runs", "Job", "Date#Started",
 			[]string{RunDate, FromDate, StartedDate, EndedDate, Completed, Counts, Accepted, Settings, Amounts, ChargingOff,
-				Process, Reason, Rows, SeenDate, HeartbeatDate, Waits, Declined},
+				Process, Actor, Reason, Rows, SeenDate, HeartbeatDate, Waits, Declined},
 			PK, "RUN#payments", SK, "2023-05-28#2023-05-28T14:15:30.000Z-ABCDEF", RunDate, "2023-05-28",
 			FromDate, "2023-05-27", StartedDate, "2023-05-28T14:15:30.000Z", EndedDate, "2023-05-28T14:15:40.000Z",
 			Completed, true, Counts, sample("due", 1, "paid", 1), Amounts, sample("USD", "12.99"), Rows, 1,

@@ -32,7 +32,7 @@ func DueReminder(r billing.DueRow) Object {
 // Run returns a job's run, with its progress and its counts.
 func Run(r *job.Report) Object {
 	v := append(Object{"id", r.PathID(), "state", StateOf(r)}, Counts(r)...)
-	return append(v, "rows", r.Rows, "rows_per_second", math.Round(Rate(r)), "process?", r.Process, "started_at", r.Started,
+	return append(v, "rows", r.Rows, "rows_per_second", math.Round(Rate(r)), "process?", r.Process, "actor?", r.Actor, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason, "settings?", r.Settings)
 }
 

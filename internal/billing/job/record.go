@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -28,18 +29,22 @@ func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index stri
 	}
 	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int)}
 	r := &j.report
-	r.Run, r.DryRun = *NewRun(e, kind, o.Date), o.DryRun
+	r.Run, r.DryRun = *NewRun(ctx, e, kind, o.Date), o.DryRun
 	r.ID, r.Settings = cmp.Or(o.ID, r.ID), e.SettingsNote()
 	e.Records = new(*e.Records)
 	e.Log = e.Log.With("run", r.ID)
 	return j, nil
 }
 
-// NewRun returns the record of a run that this process starts now. A zero date means the clock's day.
-func NewRun(e *engine.Engine, kind billing.Kind, date civil.Date) *billing.Run {
+// NewRun returns the record of a run that the context's call starts in this process now. A zero date means
+// the clock's day.
+func NewRun(ctx context.Context, e *engine.Engine, kind billing.Kind, date civil.Date) *billing.Run {
 	now := e.Now()
 	r := &billing.Run{Kind: kind, Date: cmp.Or(date, civil.Of(now)), Process: worker.ThisProcess(), Started: now, Seen: now,
 		Counts: make(map[engine.Outcome]int)}
+	if c := call.Of(ctx); c != nil {
+		r.Actor = c.Actor
+	}
 	r.ID = r.Date.String() + "#" + billing.Stamp(now) + "-" + rand.Text()[:6]
 	return r
 }

@@ -96,8 +96,8 @@ type job struct {
 // charging is switched off during the run, Payments starts no further request within a second, and
 // returns charging.ErrOff with its report.
 func Payments(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
-	ctx = call.Without(ctx)
 	j, err := newJob(ctx, e, billing.Payments, schema.PaymentIndex, o)
+	ctx = call.Without(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,8 @@ var ErrUnreconciled = fmt.Errorf("a restored store sends no reminder until duesd
 // Reminders runs the daily reminder job. Like Payments, it returns a worker.BusyError while another
 // run is active.
 func Reminders(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
-	ctx = call.Without(ctx)
 	j, err := newJob(ctx, e, billing.Reminders, schema.ReminderIndex, o)
+	ctx = call.Without(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (p *program) runShow() *cobra.Command {
 			return session.NotFound(err, "run "+args[0])
 		}
 		p.sayReport(r)
-		p.Fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
+		p.Fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process, "actor", r.Actor,
 			"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, view.Rate(r)), "reason", r.Reason, "settings", r.Settings)
 		return p.JSON(view.Run(r))
 	})

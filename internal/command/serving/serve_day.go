@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/command/runs"
@@ -102,7 +103,7 @@ func (d *dailyJobs) Charging(ctx context.Context) (on bool, reason string, err e
 }
 
 func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
-	return d.run(ctx, kind, job.Options{Workers: serveWorkers})
+	return d.run(call.With(ctx, &call.Call{Actor: "schedule"}), kind, job.Options{Workers: serveWorkers})
 }
 
 // run runs the job at its daily time or on request, and logs what an operator may need to know.
