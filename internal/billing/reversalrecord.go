@@ -67,6 +67,18 @@ func follows(s, was processor.ReversalState) bool {
 	return false
 }
 
+// Version returns a number that rises with each change of the record, as follows allows them.
+func (r *ReversalRecord) Version() int64 {
+	switch {
+	case r.Ref != "":
+		return 3 + int64(slices.Index([]processor.ReversalState{processor.ReversalInquiry, processor.ReversalPending,
+			processor.ReversalSucceeded, processor.ReversalFailed, processor.ReversalCanceled}, r.State))
+	case r.State == processor.ReversalRequested:
+		return 1
+	}
+	return 2 // refused; the processor may show it after all
+}
+
 // Apply brings the record to its state at the processor, and reports whether this is new. A refund
 // shown after a refusal counts: another request had been refused.
 func (r *ReversalRecord) Apply(shown processor.Reversal, now time.Time) bool {

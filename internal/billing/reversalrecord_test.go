@@ -55,6 +55,9 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("%s, %s: was %+v", row.of, state, was)
 				continue
 			}
+			if was != nil && becomes != nil && becomes.Version() <= was.Version() {
+				t.Errorf("%s, %s: version %d after %d", row.of, state, becomes.Version(), was.Version())
+			}
 			if row.becomes[i] == "" {
 				if becomes != nil {
 					t.Errorf("%s, %s: becomes %+v", row.of, state, becomes)

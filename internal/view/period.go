@@ -76,7 +76,7 @@ func PeriodOf(r *billing.Receipt) *int {
 
 // Reversal returns the refund or dispute.
 func Reversal(r *billing.ReversalRecord) Object {
-	return Object{"id", r.ReversalID, "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
+	return Object{"id", r.ReversalID, "version", r.Version(), "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
 		"created_at", r.Created, "amount", r.Amount,
 		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
 		"charge?", r.Charge, "refund?", r.Ref, // the processor's ID

@@ -132,7 +132,7 @@ func (c *causes) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 		noun, last[processor.ReversalSucceeded], last[processor.ReversalFailed] = "dispute", "lost", "won"
 	}
 	data := map[string]any{"account": r.Account, "subscription": r.ID, "sku": r.SKU, "period": r.Period, noun: r.ReversalID,
-		"state": string(r.State)}
+		"state": string(r.State), "version": r.Version()}
 	var events []delivery.Event
 	if was == nil {
 		events = append(events, delivery.Event{Type: noun + ".created", Data: data})

@@ -99,6 +99,9 @@ func (s *scene) told() (all []string) {
 			var types []string
 			for _, x := range events {
 				types = append(types, x.Type)
+				if x.Data["version"] == nil && x.Type != "run.finished" {
+					s.Errorf("%s has no version: %v", x.Type, x.Data)
+				}
 				if body, _ := json.Marshal(x); strings.Contains(string(body), "example.com") || err != nil {
 					s.Errorf("%s, %v", body, err)
 				}
