@@ -199,7 +199,7 @@ func (f *faulty) Commit(ctx context.Context, writes ...store.Write) error {
 		return store.ErrClosed
 	}
 	err := f.Store.Commit(ctx, writes...)
-	if err != nil {
+	if err != nil || writes[0].Set.Has(schema.UsedDate) { // the key's last use is stored beside the request, at any time
 		return err
 	}
 	f.done.Add(1)
