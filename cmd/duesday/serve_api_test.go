@@ -1,6 +1,10 @@
 package main
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -77,4 +81,44 @@ func TestServe_Billing(t *testing.T) {
 	equal(t, "verify", status, http.StatusAccepted)
 	equal(t, "exit", stop().code, exitDone)
 	c.must("verify")
+}
+
+// TestServe_Cursors: the cursor of a list is valid in the next process, and the installation's id, which the
+// processor shows to others, does not open it.
+func TestServe_Cursors(t *testing.T) {
+	c := &apiCLI{cli: newCLI(t)}
+	installation := c.object(exitDone, "store", "create")["installation"].(string)
+	for _, account := range []string{"ada", "bob"} {
+		c.must("account", "create", account, "--email", account+"@example.com")
+	}
+	c.key = c.object(exitDone, "key", "create", "shop", "--scope", "read")["key"].(string)
+	v, stop := c.serveBy(c.clock.Now)
+	c.base = v.APIBase
+	_, _, page := c.call(http.MethodGet, "/v1/accounts?limit=1", "", "")
+	cursor, _ := page["next_cursor"].(string)
+	stop()
+	v, _ = c.serveBy(c.clock.Now)
+	c.base = v.APIBase
+	status, _, page := c.call(http.MethodGet, "/v1/accounts?limit=1&cursor="+cursor, "", "")
+	if rows, _ := page["data"].([]any); status != http.StatusOK || len(rows) != 1 {
+		t.Errorf("the next page: %d %v", status, page)
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(sealed) == 0 {
+		t.Fatalf("%q: %v", cursor, err)
+	}
+	for _, guess := range []string{installation, ""} {
+		key := sha256.Sum256([]byte("cursors\x00" + guess))
+		block, err := aes.NewCipher(key[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		open, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if place, err := open.Open(nil, nil, sealed, []byte("/v1/accounts?#")); err == nil {
+			t.Errorf("the key of %q opens the cursor: %q", guess, place)
+		}
+	}
 }

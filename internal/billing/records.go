@@ -107,6 +107,7 @@ const (
 // Meta is the store's item about itself.
 type Meta struct {
 	Installation string // random, made once; part of every idempotency key
+	Salt         string // random, and never shown; "": an older Duesday has made the store
 	Charging     bool
 	Reason       string // why charging is off
 	Switched     string // who turned charging on or off; "": not known
@@ -205,6 +206,7 @@ func DecodeMeta(it store.Item) (Meta, error) {
 	text(&c, schema.Reason, &m.Reason)
 	text(&c, RestoredAside, &m.Aside)
 	c.stamp(RestoredDate, &m.Restored)
+	text(&c, schema.Salt, &m.Salt)
 	c.number(schema.Shards, &m.Shards)
 	c.stamp(schema.SumsDate, &m.Summed)
 	for _, x := range []struct {

@@ -180,6 +180,7 @@ const (
 	// Of META: the rows by which lists find accounts and subscriptions.
 	LookupDate = "LookupDate" // since when every account and subscription has its rows
 	LookupFill = "LookupFill" // the id of an unfinished fill of them
+	Salt       = "Salt"       // of META: random, and never shown
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -234,5 +235,6 @@ func Names() []string {
 		URL, Types, Secret, PreviousSecret, FailingDate, "attempts", "data", "endpoint", "events",
 		LookupDate, LookupFill,
 		"message",
+		Salt,
 	}
 }

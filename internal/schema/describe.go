@@ -190,7 +190,7 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Declined, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending, Changes), typed("S", TrialEnds),
-		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil, LookupDate,
+		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil, LookupDate, Salt,
 			AlteredDate),
 		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate, Actor, RequestHash, Object, Token, Account),
 		typed("S", URL, Types, Secret, PreviousSecret, FailingDate, DeadDate, State))
@@ -250,7 +250,7 @@ func storeFacets() []Facet {
 		facet("Floors", "Job", "FLOOR", []string{RunDate, LoweredDate},
 			PK, "RUN#payments", SK, "FLOOR", RunDate, "2023-05-28", LoweredDate, "2023-05-28T14:00:00.000Z"),
 		facet("Store", "META", "META", []string{Installation, Format, Program, Shards, Charging, Reason, CreatedDate, Moved,
-			EndedDate, ClockDate, SumsDate, LookupDate},
+			EndedDate, ClockDate, SumsDate, LookupDate, Salt},
 			PK, "META", SK, "META", Installation, "SAMPLE", Format, 2, Shards, 1, Charging, true,
 			CreatedDate, "2023-05-18T09:41:25.856Z"),
 		facet("SubscriptionsByStatus", "Status#Shard", "SKU#Name", []string{SKU}, PK, "IDX#SUB#active", SK, "998#123/122", SKU, "999"),

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/stripefake"
@@ -123,4 +124,48 @@ func (o *overtaken) Commit(ctx context.Context, writes ...store.Write) error {
 		by()
 	}
 	return o.Store.Commit(ctx, writes...)
+}
+
+// TestSalt: a store has one random salt, whoever opens it first. One of an older Duesday gets it from the first
+// process that may write, also if that dies meanwhile.
+func TestSalt(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	salt := w.start().Opened.Salt
+	if again := w.start().Opened; again.Salt != salt || len(salt) < 20 || salt == again.Installation {
+		t.Errorf("%q, then %q", salt, again.Salt)
+	}
+	remove := store.Update(w.tables.RecurringPayments.Name, billing.MetaKey, nil, []string{schema.Salt})
+	mustNot(t, w.spy.mem.Commit(t.Context(), remove))
+	open := func(s store.Store, readOnly bool) (string, error) {
+		e, err := engine.Open(t.Context(), engine.Options{Store: s, Tables: w.tables, Processor: w.box, Now: w.now,
+			Config: engine.DefaultConfig(), ReadOnly: readOnly})
+		if err != nil {
+			return "", err
+		}
+		return e.Opened.Salt, nil
+	}
+	for _, s := range []store.Store{w.spy.mem, &dyingStore{Store: w.spy.mem}} {
+		if got, err := open(s, true); got != "" || err != nil {
+			t.Errorf("read only: %q, %v", got, err)
+		}
+	}
+	if got, err := open(&dyingStore{Store: w.spy.mem}, false); err == nil {
+		t.Errorf("without a commit: %q", got)
+	}
+	got := make(chan string, 4)
+	for range cap(got) {
+		go func() {
+			salt, err := open(w.spy.mem, false)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- salt
+		}()
+	}
+	first := <-got
+	for range cap(got) - 1 {
+		if salt := <-got; salt != first || first == "" {
+			t.Errorf("%q and %q", first, salt)
+		}
+	}
 }

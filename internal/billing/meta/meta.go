@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
@@ -56,7 +55,7 @@ func create(ctx context.Context, r *billing.Records, o *Options) error {
 		return err
 	}
 	meta := billing.ItemAt(billing.MetaKey,
-		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
+		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())}, store.Attribute{Name: schema.Salt, Value: store.S(rand.Text())},
 		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
 		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
@@ -76,7 +75,7 @@ func create(ctx context.Context, r *billing.Records, o *Options) error {
 const causesFormat = 4
 
 // Upgrade notes since when a store of an older Duesday has kept sums, and the causes of statuses: no build
-// that keeps none may be at work beside this one. alone means that no other process can have the store open.
+// that keeps none may be at work beside this one. It also gives the store its salt. alone means that no other process can have the store open.
 func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
 	if alone && r.Opened.Format < billing.FormatVersion { // no older build can open the folder any more
 		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)})
@@ -86,25 +85,29 @@ func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
 		}
 		r.Opened.Format = billing.FormatVersion
 	}
-	err := begin(ctx, r, schema.SumsDate, func() time.Time { return r.Opened.Summed })
+	now := billing.Stamp(r.Now())
+	err := begin(ctx, r, schema.SumsDate, now, func() bool { return !r.Opened.Summed.IsZero() })
 	if err == nil && (alone || r.Opened.Format >= causesFormat) {
-		err = begin(ctx, r, schema.CausesDate, func() time.Time { return r.Opened.Caused })
+		err = begin(ctx, r, schema.CausesDate, now, func() bool { return !r.Opened.Caused.IsZero() })
+	}
+	if err == nil {
+		err = begin(ctx, r, schema.Salt, rand.Text(), func() bool { return r.Opened.Salt != "" })
 	}
 	return err
 }
 
-// begin sets the attribute of META to now, unless it has begun.
-func begin(ctx context.Context, r *billing.Records, attribute string, begun func() time.Time) error {
-	if !begun().IsZero() {
+// begin sets the attribute of META to the value, unless it has one.
+func begin(ctx context.Context, r *billing.Records, attribute, value string, begun func() bool) error {
+	if begun() {
 		return nil
 	}
-	set := store.NewItem(store.Attribute{Name: attribute, Value: store.S(billing.Stamp(r.Now()))})
+	set := store.NewItem(store.Attribute{Name: attribute, Value: store.S(value)})
 	return store.Retry(ctx, "noting "+attribute, func() (err error) {
 		err = r.Store.Commit(ctx, store.Update(r.Table, billing.MetaKey, set, nil, store.AttributeAbsent(attribute)))
 		if err != nil && !store.Retryable(err) {
 			return err
 		}
-		if r.Opened, err = r.Meta(ctx); err == nil && begun().IsZero() {
+		if r.Opened, err = r.Meta(ctx); err == nil && !begun() {
 			err = store.ErrUnknown // it has not landed
 		}
 		return err

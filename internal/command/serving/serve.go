@@ -8,6 +8,7 @@ package serving
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -302,7 +303,7 @@ func (p *program) answers(s *session.Session, o *serveFlags, watch *status.Watch
 	return web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
 		Routes: billingapi.Routes(billingapi.Options{Engine: s.Engine, Keys: keys, Messages: s.Messages, Runs: requested, Look: look}),
 		Store:  s.Store, Table: s.Tables.RecurringPayments.Name,
-		CursorKey: sha256.Sum256([]byte("cursors\x00" + s.Engine.Opened.Installation)),
+		CursorKey: sha256.Sum256([]byte("cursors\x00" + cmp.Or(s.Engine.Opened.Salt, rand.Text()))),
 		Metrics:   status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}
 }
 
