@@ -339,3 +339,18 @@ func TestExpect(t *testing.T) {
 		t.Error(got, err)
 	}
 }
+
+// TestFanOut_ManyEvents: an effect whose messages do not fit in one commit holds up no other effect.
+func TestFanOut_ManyEvents(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	for range MostEndpoints {
+		w.create(r.URL)
+	}
+	w.cause("a", "subscription.resumed", "subscription.updated", "period.paid", "receipt.created", "receipt.created", "reminder.due")
+	w.cause("b", "period.paid")
+	w.drain(w.sender())
+	if n := w.states()[Delivered]; n != 7*MostEndpoints {
+		t.Errorf("%d delivered", n)
+	}
+}

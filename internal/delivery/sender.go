@@ -130,7 +130,8 @@ func (s *Sender) drain(ctx context.Context) error {
 	return nil
 }
 
-// fanOut replaces the effect by a message for each endpoint and event, in one commit.
+// fanOut replaces the effect by a message for each endpoint and event, in one commit. Messages that one commit
+// cannot hold are written before it. A repeated call writes the same messages.
 func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) error {
 	effect, err := outbox.Decode(it)
 	var events []Event
@@ -152,7 +153,14 @@ func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) er
 		}
 		earlier[x.Type]++
 	}
-	if err := s.o.Store.Commit(ctx, writes...); store.Retryable(err) {
+	more := max(0, len(writes)-store.MaxWrites)
+	if more > 0 {
+		err = s.o.Store.Commit(ctx, writes[1:1+more]...)
+	}
+	if err == nil {
+		err = s.o.Store.Commit(ctx, append(writes[:1:1], writes[1+more:]...)...)
+	}
+	if store.Retryable(err) {
 		return nil // another process was faster, or the next look shows what is there
 	} else if err != nil {
 		return fmt.Errorf("write the messages of an effect: %w", err)
