@@ -305,3 +305,32 @@ func TestHints(t *testing.T) {
 		t.Errorf("paused: %q", got)
 	}
 }
+
+// TestSubscriptions_WhileStatusesChange: a list of all statuses has each subscription once, also one whose
+// status changes while the list is read.
+func TestSubscriptions_WhileStatusesChange(t *testing.T) {
+	w := newWorld(t, 3)
+	e := w.engine()
+	const n = 60
+	for i := range n {
+		_, err := e.CreateSubscription(t.Context(), w.subscription("a", fmt.Sprint(100+i), "gold", "pm_card_visa"))
+		w.must(err)
+	}
+	seen := map[string]int{}
+	for s, err := range lookup.Subscriptions(t.Context(), e.Records, lookup.Filter{SKU: "gold"}, "") {
+		w.must(err)
+		seen[s.ID]++
+		for i := range n {
+			change := e.Pause
+			if (i+len(seen))%3 == 0 {
+				change = e.Resume
+			}
+			_, _ = change(t.Context(), billing.Name{Account: "a", ID: fmt.Sprint(100 + i)}) // some have the status
+		}
+	}
+	for i := range n {
+		if times := seen[fmt.Sprint(100+i)]; times != 1 {
+			t.Errorf("%d is there %d times", 100+i, times)
+		}
+	}
+}

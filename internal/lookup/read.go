@@ -52,20 +52,55 @@ func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after stri
 	if f.Email != "" {
 		return ofEmail(ctx, e, &f, after)
 	}
-	var parts []iter.Seq2[store.Item, error]
-	for _, status := range statuses {
-		for end := range billing.Shards(e.Opened.Shards) {
-			if f.Status == "" || f.Status == status {
-				parts = append(parts, e.Store.Query(ctx, f.query(e.Table, string(status)+end, after)))
+	fits := has
+	if f.Status == "" { // the status may change between the reads of a row and its item
+		fits = hasSK
+	}
+	return items(ctx, e, f.rows(ctx, e, after), after, fits, billing.DecodeSubscription)
+}
+
+// rowsAtOnce is how many rows are read before their items. A subscription whose status changes between the
+// reads of two partitions can be missing, so they are read together.
+const rowsAtOnce = 256
+
+// rows yields the filter's rows, from the row after on.
+func (f *Filter) rows(ctx context.Context, e *billing.Records, after string) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for page := make([]store.Item, rowsAtOnce); len(page) == rowsAtOnce; {
+			page = page[:0]
+			var parts []iter.Seq2[store.Item, error]
+			for _, status := range statuses {
+				for end := range billing.Shards(e.Opened.Shards) {
+					if f.Status == "" || f.Status == status {
+						parts = append(parts, e.Store.Query(ctx, f.query(e.Table, string(status)+end, after)))
+					}
+				}
+			}
+			var failed error
+			for r, err := range merged(parts) {
+				if failed = err; err != nil || len(page) == rowsAtOnce {
+					break
+				}
+				if sk := r.Str(schema.SK); sk != after { // else it was in the page before, or has two statuses
+					page, after = append(page, r), sk
+				}
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if failed != nil {
+				yield(nil, failed)
+				return
 			}
 		}
 	}
-	return items(ctx, e, merged(parts), after, billing.DecodeSubscription)
 }
 
 // query returns the query of the filter's rows in one partition, from the row after on.
 func (f *Filter) query(table, end, after string) store.Query {
-	q := store.Query{Table: table, Partition: byStatus + end, From: after}
+	q := store.Query{Table: table, Partition: byStatus + end, From: after, Limit: rowsAtOnce + 1}
 	if f.SKU != "" {
 		q.From, q.To = max(after, f.SKU+"#"), f.SKU+"$" // $ follows #
 	}
@@ -124,7 +159,7 @@ func Accounts(ctx context.Context, e *billing.Records, email string, p processor
 			parts = append(parts, e.Store.Query(ctx, q))
 		}
 	}
-	all := items(ctx, e, merged(parts), after, billing.DecodeAccount)
+	all := items(ctx, e, merged(parts), after, has, billing.DecodeAccount)
 	return func(yield func(*billing.Account, error) bool) {
 		for a, err := range all {
 			another := err == nil && email != "" && !strings.EqualFold(a.Email, email) // whose address goes on behind a #
@@ -139,7 +174,7 @@ func Accounts(ctx context.Context, e *billing.Records, email string, p processor
 const atOnce = 16
 
 // items yields the items of the rows after the given sort key, and leaves out rows that no longer fit.
-func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.Item, error], after string,
+func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.Item, error], after string, fits fit,
 	decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		if err := Ready(ctx, e); err != nil {
@@ -148,7 +183,7 @@ func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.
 		}
 		page := make([]store.Item, 0, atOnce)
 		flush := func() bool {
-			found, err := readAll(ctx, e, page)
+			found, err := readAll(ctx, e, page, fits)
 			page = page[:0]
 			for _, it := range found {
 				v, illegible := decode(it)
@@ -180,11 +215,11 @@ func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.
 }
 
 // readAll returns the items of the rows in their order, up to the first error.
-func readAll(ctx context.Context, e *billing.Records, rows []store.Item) (found []store.Item, err error) {
+func readAll(ctx context.Context, e *billing.Records, rows []store.Item, fits fit) (found []store.Item, err error) {
 	items, errs := make([]store.Item, len(rows)), make([]error, len(rows))
 	var all sync.WaitGroup
 	for i, r := range rows {
-		all.Go(func() { items[i], errs[i] = Item(ctx, e, r) })
+		all.Go(func() { items[i], errs[i] = itemOf(ctx, e, r, fits) })
 	}
 	all.Wait()
 	for i, it := range items {

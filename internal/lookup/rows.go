@@ -175,15 +175,27 @@ func drop(ctx context.Context, e *billing.Records, key store.Key) (store.Write, 
 	return store.Delete(e.Table, key), nil
 }
 
+// A fit reports whether a row fits an item with the rows.
+type fit func(rows []store.Item, r store.Item) bool
+
+// hasSK is has without the partition.
+func hasSK(rows []store.Item, r store.Item) bool {
+	return slices.ContainsFunc(rows, func(x store.Item) bool { return x.Str(schema.SK) == r.Str(schema.SK) })
+}
+
 // Item returns the item that the row names, or nil if no item has this row. An unreadable item may have it.
 func Item(ctx context.Context, e *billing.Records, r store.Item) (store.Item, error) {
+	return itemOf(ctx, e, r, has)
+}
+
+func itemOf(ctx context.Context, e *billing.Records, r store.Item, fits fit) (store.Item, error) {
 	for key := range named(r) {
 		it, err := e.Store.Get(ctx, e.Table, key)
 		if billing.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
 		if err == nil {
-			if rows, illegible := Of(it, e.Opened.Shards); illegible != nil || has(rows, r) {
+			if rows, illegible := Of(it, e.Opened.Shards); illegible != nil || fits(rows, r) {
 				return it, nil
 			}
 		}
