@@ -2,6 +2,7 @@ package billingapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -27,13 +28,14 @@ func (s *server) createAccount(w http.ResponseWriter, r *web.Request) error {
 		TimeZone string `json:"time_zone"`
 		Locale   string `json:"locale"`
 	}
-	if err := r.Read(&f); err != nil {
-		return err
+	err := r.Read(&f)
+	given := billing.Account{Email: f.Email, Name: f.Name, TimeZone: f.TimeZone, Locale: f.Locale}
+	if err != nil {
+		return errors.Join(err, account.Check(f.Account, given))
 	}
 	return s.once(w, r, post{status: http.StatusCreated, object: "accounts/" + f.Account, asked: f,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
-			a, err := account.Create(ctx, e.Records, f.Account,
-				billing.Account{Email: f.Email, Name: f.Name, TimeZone: f.TimeZone, Locale: f.Locale})
+			a, err := account.Create(ctx, e.Records, f.Account, given)
 			return showAccount(w, a, err)
 		}})
 }
@@ -41,6 +43,9 @@ func (s *server) createAccount(w http.ResponseWriter, r *web.Request) error {
 // getAccount also asks the processor for the card if the parameter card is true.
 func (s *server) getAccount(w http.ResponseWriter, r *web.Request) error {
 	values, err := r.Values("card")
+	if card := values.Get("card"); card != "" && card != "true" && card != "false" {
+		err = errors.Join(err, billing.Invalid("card", "must be true or false"))
+	}
 	if err != nil {
 		return err
 	}
@@ -49,17 +54,13 @@ func (s *server) getAccount(w http.ResponseWriter, r *web.Request) error {
 		return err
 	}
 	v := view.Account(a)
-	switch values.Get("card") {
-	case "", "false":
-	case "true":
+	if values.Get("card") == "true" {
 		card, err := s.Engine.Cards().AccountCard(r.Context(), a.ID)
 		if billing.IgnoreNotFound(err) != nil {
 			return err
 		} else if err == nil {
 			v = append(v, "card", view.Card(&card))
 		}
-	default:
-		return billing.Invalid("card", "must be true or false")
 	}
 	tag(w, a.Version)
 	return show(w, v, nil)
@@ -73,7 +74,7 @@ func (s *server) updateAccount(w http.ResponseWriter, r *web.Request) error {
 		TimeZone *string `json:"time_zone"`
 	}
 	if err := r.Read(&f); err != nil {
-		return err
+		return errors.Join(err, account.Change(f).Check())
 	}
 	if account.Change(f) == (account.Change{}) {
 		return errNothing
@@ -88,16 +89,18 @@ func (s *server) attach(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Customer  string  `json:"customer"`
 		Fallback  *string `json:"fallback"` // "" removes it
-		Method    string  `json:"payment_method"`
+		Method    string  `json:"payment_method" decides:"customer"`
 		Connected *string `json:"connected"`
 		Fee       *int    `json:"fee"` // hundredths of a percent
 	}
-	if err := r.Read(&f); err != nil {
-		return err
+	err := r.Read(&f)
+	given := billing.Attachment(f)
+	if err != nil {
+		return errors.Join(err, given.Check())
 	}
 	return s.once(w, r, post{status: http.StatusOK, object: "accounts/" + id, asked: f, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
-			a, err := e.Attach(ctx, id, billing.Attachment(f))
+			a, err := e.Attach(ctx, id, given)
 			var own []billing.Name
 			if err == nil && a.Method != "" {
 				own, err = e.KeepOwn(ctx, id)

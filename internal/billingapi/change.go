@@ -115,7 +115,7 @@ func (s *server) skip(w http.ResponseWriter, r *web.Request) error {
 	var x form
 	err := r.Read(&f)
 	until := x.date("until", f.Until)
-	if err = cmp.Or(err, x.err()); err != nil {
+	if err = errors.Join(err, x.err()); err != nil {
 		return err
 	}
 	return s.act(w, r, f, requests(billing.RequestSkip),
@@ -134,18 +134,21 @@ func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 		Period *int   `json:"period"`
 		Reopen string `json:"reopen"`
 	}
-	if err := r.Read(&f); err != nil {
-		return err
-	}
+	err := errors.Join(r.Read(&f), billing.CheckText("reopen", f.Reopen, billing.MaxText))
 	if text := r.PathValue("period"); text != "" {
 		period, ok := periodOf(text)
 		switch {
 		case !ok:
 			return web.ErrNotFound
 		case f.Period != nil:
-			return billing.Invalid("period", "is in the path already")
+			err = errors.Join(err, billing.Invalid("period", "is in the path already"))
 		}
 		f.Period = &period
+	} else if f.Period != nil && *f.Period < 0 {
+		err = errors.Join(err, billing.Invalid("period", "must be 0 or more"))
+	}
+	if err != nil {
+		return err
 	}
 	n := nameOf(r)
 	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f, resumes: true,

@@ -2,6 +2,7 @@ package billingapi
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -44,7 +45,7 @@ func (s *server) createEndpoint(w http.ResponseWriter, r *web.Request) error {
 		Types []string `json:"types"`
 	}
 	if err := r.Read(&f); err != nil {
-		return err
+		return errors.Join(err, (&delivery.Endpoint{URL: f.URL, Types: f.Types}).Check())
 	}
 	return s.once(w, r, post{status: http.StatusCreated, asked: f,
 		do: func(ctx context.Context, _ *engine.Engine) (any, error) {
@@ -79,7 +80,7 @@ func (s *server) updateEndpoint(w http.ResponseWriter, r *web.Request) error {
 		Paused *bool     `json:"paused"`
 	}
 	if err := r.Read(&f); err != nil {
-		return err
+		return errors.Join(err, delivery.Change(f).Check())
 	}
 	if delivery.Change(f) == (delivery.Change{}) {
 		return errNothing
@@ -133,28 +134,30 @@ func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		ID       string    `json:"id"`
 		Endpoint string    `json:"endpoint"`
-		State    string    `json:"state"`
-		From     time.Time `json:"from"`
+		State    string    `json:"state" decides:"id"`
+		From     time.Time `json:"from" decides:"id until"`
 		Until    time.Time `json:"until"`
 	}
-	if err := r.Read(&f); err != nil {
+	x := form{[]error{r.Read(&f)}}
+	if f.ID == "" && f.From.IsZero() && f.State == "" {
+		x.add(billing.Invalid("id", "is missing: a replay needs id, from or state"))
+	}
+	if !slices.Contains([]string{"", delivery.Delivered, delivery.Failed}, f.State) {
+		x.add(billing.Invalid("state", "must be delivered or failed"))
+	}
+	if !f.Until.IsZero() && !f.Until.After(f.From) {
+		x.add(billing.Invalid("until", "must be after from"))
+	}
+	if err := x.err(); err != nil {
 		return err
 	}
-	switch m := (delivery.Filter{ID: f.ID, Endpoint: f.Endpoint, State: f.State, From: f.From, Until: f.Until}); {
-	case f.ID == "" && f.From.IsZero() && f.State == "":
-		return billing.Invalid("id", "is missing: a replay needs id, from or state")
-	case !slices.Contains([]string{"", delivery.Delivered, delivery.Failed}, f.State):
-		return billing.Invalid("state", "must be delivered or failed")
-	case !f.Until.IsZero() && !f.Until.After(f.From):
-		return billing.Invalid("until", "must be after from")
-	default:
-		return s.once(w, r, post{status: http.StatusOK, object: "deliveries", asked: f, resumes: true,
-			do: func(ctx context.Context, e *engine.Engine) (any, error) {
-				if call.Of(ctx).Repeats() != nil {
-					m = delivery.Filter{From: e.Now().AddDate(1, 0, 0)} // no message
-				}
-				n, reaches, err := s.Messages.Replay(ctx, m)
-				return view.Object{"replayed", n, "reaches", reaches}, err
-			}})
-	}
+	m := delivery.Filter{ID: f.ID, Endpoint: f.Endpoint, State: f.State, From: f.From, Until: f.Until}
+	return s.once(w, r, post{status: http.StatusOK, object: "deliveries", asked: f, resumes: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			if call.Of(ctx).Repeats() != nil {
+				m = delivery.Filter{From: e.Now().AddDate(1, 0, 0)} // no message
+			}
+			n, reaches, err := s.Messages.Replay(ctx, m)
+			return view.Object{"replayed", n, "reaches", reaches}, err
+		}})
 }

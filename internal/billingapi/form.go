@@ -2,7 +2,6 @@ package billingapi
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -10,20 +9,10 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A form parses the fields of a request, and collects the wrong ones.
+// A form parses the fields of a request, and collects the wrong ones. The first error of a field counts.
 type form struct{ wrong []error }
 
 func (f *form) add(err error) { f.wrong = append(f.wrong, err) }
-
-// addOnce adds a wrong field, unless the field is known to be wrong. An amount needs its currency.
-func (f *form) addOnce(wrong *billing.FieldError) {
-	if !slices.ContainsFunc(f.wrong, func(err error) bool {
-		was, ok := errors.AsType[*billing.FieldError](err)
-		return ok && (was.Field == wrong.Field || was.Field == "currency" && wrong.Field == "amount")
-	}) {
-		f.add(wrong)
-	}
-}
 
 func (f *form) err() error { return errors.Join(f.wrong...) }
 
@@ -67,6 +56,9 @@ func (f *form) amount(p price) (a money.Amount) {
 		f.add(billing.Invalid("currency", "is missing"))
 	} else if err != nil {
 		f.add(billing.Invalid("currency", "must be an ISO 4217 code such as EUR"))
+	}
+	if err != nil { // the amount is as right in any currency
+		c, _ = money.ParseCurrency("EUR")
 	}
 	if p.Amount == nil || *p.Amount <= 0 {
 		f.add(billing.Invalid("amount", "must be a whole number of minor units above zero, such as 500 for 5.00 EUR"))

@@ -1,8 +1,8 @@
 package billingapi
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -26,11 +26,10 @@ func (s *server) createReceipt(w http.ResponseWriter, r *web.Request) error {
 		Note     string `json:"note"`
 		Date     string `json:"date"`
 	}
-	var x form
-	err := r.Read(&f)
+	x := form{[]error{r.Read(&f)}}
 	n := nameOf(r)
 	m := engine.ManualPayment{Period: f.Period, Amount: x.amount(f.price), Overpaid: f.Overpaid, Note: f.Note, Date: x.date("date", f.Date)}
-	if err = cmp.Or(err, x.err()); err != nil {
+	if err := errors.Join(x.err(), m.Check()); err != nil {
 		return err
 	}
 	record := func(ctx context.Context, e *engine.Engine) (any, error) {
@@ -100,9 +99,6 @@ func (s *server) viewReceipt(r *billing.Receipt, reversals map[string][]*billing
 
 // find returns the account's receipt with the number. The number does not identify the account.
 func (s *server) find(ctx context.Context, account, number string) (*billing.Receipt, error) {
-	if err := billing.CheckID("account", account); err != nil {
-		return nil, err
-	}
 	for x, err := range listed(ctx, s, account, billing.RecPrefix, "", billing.DecodeReceipt) {
 		if err != nil || x.of.Number(s.Engine.Opened.Installation) == number {
 			return x.of, err
@@ -113,7 +109,7 @@ func (s *server) find(ctx context.Context, account, number string) (*billing.Rec
 
 func (s *server) receipt(w http.ResponseWriter, r *web.Request) error {
 	values, err := r.Values("account")
-	if err != nil {
+	if err = errors.Join(err, billing.CheckID("account", values.Get("account"))); err != nil {
 		return err
 	}
 	found, err := s.find(r.Context(), values.Get("account"), r.PathValue("number"))
@@ -131,20 +127,16 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 		price
 		Reason processor.RefundReason `json:"reason"`
 	}
-	var x form
-	err := r.Read(&f)
-	amount := x.amount(f.price)
-	if f.Account == "" {
-		x.add(billing.Invalid("account", "is missing"))
-	}
-	if err = cmp.Or(err, x.err()); err != nil {
+	x := form{[]error{r.Read(&f)}}
+	o := refund.Order{Amount: x.amount(f.price), Reason: f.Reason}
+	if err := errors.Join(x.err(), billing.CheckID("account", f.Account), o.Check()); err != nil {
 		return err
 	}
 	found, err := s.find(r.Context(), f.Account, r.PathValue("number"))
 	if err != nil {
 		return err
 	}
-	o := refund.Order{Name: found.Name, Period: found.Period, Amount: amount, Reason: f.Reason}
+	o.Name, o.Period = found.Name, found.Period
 	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(found.Name), asked: f, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
 			given, _, err := e.Refunds().Refund(ctx, o)

@@ -92,7 +92,7 @@ func TestRoutes_Installation(t *testing.T) {
 	w.must("PUT", "/v1/charging", `{"charging":true}`)
 	w.must("POST", subscription+"/charge", `{}`)
 	w.must("GET", "/v1/charging", "")
-	w.must("PATCH", "/v1/settings", `{"retry_days":[1,2],"catch_up":5,"time_zone":"Europe/Berlin","products":[{"sku":"gym","name":"Gym"}]}`)
+	w.must("PATCH", "/v1/settings", `{"retry_days":[1,2],"catch_up":5,"time_zone":"Europe/Berlin","products":{"gym":"Gym"}}`)
 	w.must("GET", "/v1/settings", "")
 	made := w.must("POST", "/v1/keys", `{"name":"shop","scope":"charge","expires":"2028-01-31T00:00:00.000Z"}`).body
 	w.must("GET", "/v1/keys", "")

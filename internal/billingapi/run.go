@@ -69,13 +69,10 @@ const (
 // createRun stores the run's record with the key, and then starts the run.
 func (s *server) createRun(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
-		Kind billing.Kind `json:"kind"`
+		Kind billing.Kind `json:"kind" decides:"date"`
 		Date string       `json:"date"`
 	}
-	var x form
-	if err := r.Read(&f); err != nil {
-		return err
-	}
+	x := form{[]error{r.Read(&f)}}
 	day := x.date("date", f.Date)
 	if !slices.Contains(runKinds(), f.Kind) {
 		x.add(errKind)

@@ -1,14 +1,12 @@
 package billingapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/report"
-	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
@@ -34,10 +31,7 @@ const (
 // report scans the store, as the command does.
 func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 	values, err := r.Values("from", "to", "days")
-	if err != nil {
-		return err
-	}
-	var x form
+	x := form{[]error{err}}
 	month := func(name string) (d civil.Date) {
 		if text := values.Get(name); text != "" {
 			if d, err = civil.Parse(text + "-01"); err != nil || d.Year() < 1970 || d.After(s.Engine.Today().AddDays(yearOfDays)) {
@@ -55,8 +49,11 @@ func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 	if q.From.After(s.Engine.Today().AddDays(1)) || !q.To.IsZero() && q.From.After(q.To) {
 		x.add(billing.Invalid("from", "must be a month that has begun, and not after to"))
 	}
+	if err := x.err(); err != nil {
+		return err
+	}
 	e, err := s.Engine.Fresh(r.Context())
-	if err = cmp.Or(x.err(), err); err != nil {
+	if err != nil {
 		return err
 	}
 	made, err := e.Report(r.Context(), q)
@@ -78,86 +75,27 @@ func (s *server) charging(w http.ResponseWriter, r *web.Request) error {
 
 func (s *server) setCharging(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
-		Charging *bool  `json:"charging"`
+		Charging *bool  `json:"charging" decides:"accept_other_installation"`
 		Reason   string `json:"reason"`
 		Accept   string `json:"accept_other_installation"`
 	}
-	err := r.Read(&f)
-	switch {
-	case err != nil:
-		return err
-	case f.Charging == nil:
-		return billing.Invalid("charging", "must be true or false")
-	case f.Accept != "" && !*f.Charging:
-		return billing.Invalid("accept_other_installation", "needs charging to be true")
+	x := form{[]error{r.Read(&f), billing.CheckText("reason", f.Reason, billing.MaxText)}}
+	if f.Charging == nil {
+		x.add(billing.Invalid("charging", "must be true or false"))
+	} else if f.Accept != "" && !*f.Charging {
+		x.add(billing.Invalid("accept_other_installation", "needs charging to be true"))
 	}
-	if err = billing.CheckText("reason", f.Reason, billing.MaxText); err == nil && f.Accept != "" {
+	err := x.err()
+	if err == nil && f.Accept != "" {
 		err = s.Engine.Charging().Accept(r.Context(), f.Accept)
 	}
 	if err == nil {
 		err = s.Engine.SetCharging(r.Context(), *f.Charging, f.Reason)
 	}
-	return show(w, view.Charging(*f.Charging, f.Reason, f.Accept, call.Of(r.Context()).Actor), err)
-}
-
-func (s *server) settings(w http.ResponseWriter, r *web.Request) error {
-	now, err := settings.Read(r.Context(), s.Engine.Records)
-	tag(w, now.Version)
-	return show(w, view.Settings(&now), err)
-}
-
-// setSettings takes settings in the form in which they are shown, and products as a list.
-func (s *server) setSettings(w http.ResponseWriter, r *web.Request) error {
-	f := map[string]any{}
-	if err := r.Read(&f); err != nil {
+	if err != nil {
 		return err
 	}
-	if len(f) == 0 {
-		return errNothing
-	}
-	now, err := settings.Change(r.Context(), s.Engine.Records, func(now *settings.Settings) error {
-		var x form
-		for name, value := range f {
-			if err := set(now, name, value); err != nil {
-				x.add(err)
-			}
-		}
-		return x.err()
-	})
-	tag(w, now.Version)
-	return show(w, view.Settings(&now), err)
-}
-
-// set changes one setting. Its error names the field as the request does.
-func set(to *settings.Settings, name string, value any) (err error) {
-	setting := strings.ReplaceAll(name, "_", "-")
-	list, isList := value.([]any)
-	switch {
-	case name == "products" && isList:
-		for _, one := range list {
-			product, _ := one.(map[string]any)
-			sku, isSKU := product["sku"].(string)
-			text, isName := product["name"].(string)
-			if !isSKU || !isName || len(product) != 2 {
-				return billing.Invalid(name, "must be a list of objects with sku and name")
-			}
-			err = cmp.Or(err, to.NameProduct(sku, text))
-		}
-	case !slices.Contains(settings.Names(), setting):
-		return billing.Invalid(name, "is not a setting")
-	case isList:
-		parts := make([]string, len(list))
-		for i, part := range list {
-			parts[i] = fmt.Sprint(part)
-		}
-		err = to.Set(setting, strings.Join(parts, ","))
-	default:
-		err = to.Set(setting, fmt.Sprint(value))
-	}
-	if e, ok := errors.AsType[*field.Error](err); ok {
-		return billing.Invalid(name, e.Problem)
-	}
-	return err
+	return show(w, view.Charging(*f.Charging, f.Reason, f.Accept, call.Of(r.Context()).Actor), nil)
 }
 
 // createKey shows the key's text once. A repetition gets the key without it.
@@ -168,12 +106,13 @@ func (s *server) createKey(w http.ResponseWriter, r *web.Request) error {
 		Merchant string    `json:"merchant"`
 		Expires  time.Time `json:"expires"`
 	}
-	if err := r.Read(&f); err != nil {
-		return err
+	err := r.Read(&f)
+	k := key.Key{Name: f.Name, Scope: f.Scope, Merchant: f.Merchant, Expires: f.Expires}
+	if err != nil {
+		return errors.Join(err, k.Check(s.Engine.Now()))
 	}
 	return s.once(w, r, post{status: http.StatusCreated, asked: f,
 		do: func(ctx context.Context, _ *engine.Engine) (any, error) {
-			k := key.Key{Name: f.Name, Scope: f.Scope, Merchant: f.Merchant, Expires: f.Expires}
 			text, err := s.Keys.Create(ctx, &k)
 			return append(view.Key(&k), "key", text.Reveal()), err
 		}})

@@ -1,7 +1,6 @@
 package billingapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ type subscriptionForm struct {
 	Method       string             `json:"payment_method"`
 	Collection   billing.Collection `json:"collection"`
 	Start        string             `json:"start_date"`
-	TrialDays    int                `json:"trial_days"`
+	TrialDays    int                `json:"trial_days" decides:"payment_day"`
 	NextPayment  string             `json:"next_payment_date"`
 	Interval     string             `json:"interval"`
 	ReminderDays *int               `json:"reminder_days"`
@@ -71,10 +70,7 @@ type subscriptionForm struct {
 
 // readSubscription reads a new subscription, or returns all wrong fields.
 func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscription, err error) {
-	if err := r.Read(&f); err != nil {
-		return f, n, err
-	}
-	var x form
+	x := form{[]error{r.Read(&f)}}
 	n = billing.NewSubscription{Account: r.PathValue("account"), ID: f.Subscription, SKU: f.SKU, Amount: x.amount(f.price),
 		PaymentDay: f.PaymentDay, Method: f.Method, Collection: f.Collection, Start: x.date("start_date", f.Start),
 		TrialDays: f.TrialDays, NextPayment: x.date("next_payment_date", f.NextPayment), Interval: x.interval(f.Interval),
@@ -83,10 +79,7 @@ func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscrip
 	if f.ReminderDays != nil {
 		n.ReminderDays = *f.ReminderDays
 	}
-	for _, wrong := range n.Problems() {
-		x.addOnce(wrong)
-	}
-	return f, n, x.err()
+	return f, n, errors.Join(x.err(), n.Check())
 }
 
 func (s *server) createSubscription(w http.ResponseWriter, r *web.Request) error {
@@ -135,8 +128,8 @@ type planForm struct {
 	Notify bool   `json:"notify"`
 }
 
-// change returns the change of the plan, and the wrong fields.
-func (f *planForm) change() (c billing.Change, x form) {
+// change returns the change of the plan, and adds the wrong fields to x.
+func (f *planForm) change(x *form) (c billing.Change) {
 	c = billing.Change{SKU: f.SKU, From: x.date("from", f.From), Notify: f.Notify}
 	if amount := x.amount(f.price); !amount.IsZero() {
 		c.Amount = &amount
@@ -144,7 +137,7 @@ func (f *planForm) change() (c billing.Change, x form) {
 	if f.SKU == nil && f.price == (price{}) && (f.Notify || f.From != "") {
 		x.add(billing.Invalid("sku", "is missing: from and notify need a new sku or amount"))
 	}
-	return c, x
+	return c
 }
 
 // updateSubscription changes the subscription. If the key may charge, a new payment method is tried at once
@@ -160,22 +153,26 @@ func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error
 		Address      *string             `json:"address"`
 		PaidOnce     bool                `json:"paid_once"`
 	}
-	if err := r.Read(&f); err != nil {
-		return err
-	}
-	c, x := f.change()
+	x := form{[]error{r.Read(&f)}}
+	c := f.change(&x)
 	c.PaymentDay, c.Early, c.Method, c.Collection, c.ReminderDays, c.Address = f.PaymentDay, f.Early, f.Method, f.Collection, f.ReminderDays, f.Address
 	n, ctx := nameOf(r), r.Context()
-	switch nothing := c == (billing.Change{}) && len(x.wrong) == 0; {
+	switch nothing := c == (billing.Change{}); {
 	case f.Early && f.PaymentDay == nil:
 		x.add(billing.Invalid("early", "needs a new payment_day"))
 	case f.PaidOnce && !nothing:
 		x.add(billing.Invalid("paid_once", "cannot be combined with other fields"))
 	case nothing && !f.PaidOnce:
-		return errNothing
+		x.add(errNothing)
+	}
+	if err := x.err(); err != nil {
+		if sub, none := s.Engine.Subscription(ctx, n); none == nil {
+			err = errors.Join(err, sub.ChangeTerms(c, sub.Today(civil.Date{}, s.Engine.Now())))
+		}
+		return err
 	}
 	e, err := s.Engine.Fresh(ctx)
-	if err = cmp.Or(x.err(), err); err != nil {
+	if err != nil {
 		return err
 	}
 	var sub *billing.Subscription
@@ -208,14 +205,11 @@ func (s *server) changePlan(w http.ResponseWriter, r *web.Request) error {
 }
 
 func (s *server) readPlan(r *web.Request) (n billing.Name, c billing.Change, f planForm, err error) {
-	if err := r.Read(&f); err != nil {
-		return n, c, f, err
+	x := form{[]error{r.Read(&f)}}
+	if c = f.change(&x); c == (billing.Change{}) {
+		x.add(errNothing)
 	}
-	c, x := f.change()
-	if err = x.err(); err == nil && c == (billing.Change{}) {
-		err = errNothing
-	}
-	return nameOf(r), c, f, err
+	return nameOf(r), c, f, x.err()
 }
 
 // previewPlan shows what changePlan would store.

@@ -91,8 +91,8 @@ func matches(want, kind string) bool {
 	return want == kind || every && strings.HasPrefix(kind, group)
 }
 
-// check returns the wrong fields as field.Errors.
-func (e *Endpoint) check() error {
+// Check returns a field.Error for each wrong field as one error, or nil.
+func (e *Endpoint) Check() error {
 	var wrong []error
 	u, err := url.Parse(e.URL)
 	switch {

@@ -140,7 +140,7 @@ func (s *Service) Due(ctx context.Context) (bool, error) {
 func (s *Service) Create(ctx context.Context, url string, types []string) (e *Endpoint, from time.Time, err error) {
 	now := s.now()
 	e = &Endpoint{ID: "ep_" + strings.ToLower(rand.Text()[:16]), URL: url, Types: types, Created: now, Secret: newSecret(), Version: 1}
-	if err = e.check(); err != nil {
+	if err = e.Check(); err != nil {
 		return nil, from, err
 	}
 	list, err := s.within(ctx, 0)
@@ -172,6 +172,11 @@ type Change struct {
 	Paused *bool
 }
 
+// Check returns a field.Error for each wrong field as one error, or nil.
+func (c Change) Check() error {
+	return (&Endpoint{URL: *cmp.Or(c.URL, new("http://localhost")), Types: *cmp.Or(c.Types, new([]string))}).Check()
+}
+
 // Update changes the endpoint. A resumed endpoint counts as not failing.
 func (s *Service) Update(ctx context.Context, id string, c Change) (*Endpoint, error) {
 	return s.change(ctx, id, func(e *Endpoint) error {
@@ -188,7 +193,7 @@ func (s *Service) Update(ctx context.Context, id string, c Change) (*Endpoint, e
 		case e.Paused.IsZero():
 			e.Paused, e.Reason = s.now(), ReasonRequested
 		}
-		return e.check()
+		return e.Check()
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -34,14 +35,18 @@ func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
 		StripeAccount string `json:"stripe_account"`
 		ID            string `json:"id"`
 	}
-	if err := r.Read(&f); err != nil {
-		return err
-	}
+	err := r.Read(&f)
 	id := f.ID
 	if id == "" {
 		b := sha256.Sum256([]byte("merchant " + f.StripeAccount))
 		b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 		id = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
+	}
+	if !tracking.IsUUID(id) {
+		err = errors.Join(err, field.Wrong("id", "must be a UUID"))
+	}
+	if err = errors.Join(err, tracking.CheckStripeAccount(f.StripeAccount)); err != nil {
+		return err
 	}
 	register := func(ctx context.Context) (any, error) {
 		a, err := s.o.Backend.Register(ctx, id, f.StripeAccount)
@@ -49,9 +54,6 @@ func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
 			return nil, err
 		}
 		return view.Merchant(a), nil
-	}
-	if !tracking.IsUUID(id) {
-		return field.Wrong("id", "must be a UUID")
 	}
 	return r.Server.Once(w, r, web.Change{Object: "merchants/" + f.StripeAccount, Asked: f,
 		Do: func(ctx context.Context) (int, any, error) {

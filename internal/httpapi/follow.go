@@ -1,8 +1,8 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"net/http"
@@ -30,10 +30,10 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	to, wrongTo := q.time("to")
 	e := tracking.EventQuery{StripeAccount: q.Get("stripe_account"), Subscription: q.Get("subscription"), From: from,
 		To: to, After: q.after, Whole: true}
-	err = cmp.Or(notSeen, q.formed("stripe_account", "subscription", "type"), wrongFrom, wrongTo)
-	if err == nil && q.Has("to") && !to.After(from) {
-		err = field.Wrong("to", "must be later than from")
+	if wrongFrom == nil && wrongTo == nil && q.Has("to") && !to.After(from) {
+		wrongTo = field.Wrong("to", "must be later than from")
 	}
+	err = errors.Join(notSeen, q.formed("stripe_account", "subscription", "type"), wrongFrom, wrongTo)
 	seen := map[string]bool{} // the Stripe accounts of the merchant
 	if err == nil && merchant != "" {
 		for a, failed := range s.o.Record.ConnectedAccounts(q.ctx) {
@@ -59,14 +59,14 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	}}, nil
 }
 
-// formed refuses a parameter that is there and has not the form of an id or a type.
-func (q *question) formed(names ...string) error {
+// formed refuses each parameter that is there and has not the form of an id or a type.
+func (q *question) formed(names ...string) (err error) {
 	for _, name := range names {
 		if q.Has(name) && !idForm.MatchString(strings.ReplaceAll(q.Get(name), ".", "_")) {
-			return field.Wrong(name, "must be 1 to 255 letters, digits, and the characters . _ -")
+			err = errors.Join(err, field.Wrong(name, "must be 1 to 255 letters, digits, and the characters . _ -"))
 		}
 	}
-	return nil
+	return err
 }
 
 // time returns the time of a parameter, or zero without it.

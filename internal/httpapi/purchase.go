@@ -21,11 +21,11 @@ type orderForm struct {
 	Kind          tracking.Kind `json:"kind"`
 	Amount        int64         `json:"amount"`
 	Currency      string        `json:"currency"`
-	Price         string        `json:"price"`
+	Price         string        `json:"price" decides:"amount currency"`
 	Payments      int           `json:"payments"`
 	Description   string        `json:"description"`
 	Customer      string        `json:"customer"`
-	Email         string        `json:"email"`
+	Email         string        `json:"email" decides:"customer"`
 	Name          string        `json:"name"`
 	PaymentMethod string        `json:"payment_method"`
 }
@@ -33,21 +33,22 @@ type orderForm struct {
 // createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
 func (s *server) createPurchase(w http.ResponseWriter, r *web.Request) error {
 	text, err := r.IdempotencyKey()
-	var f orderForm
-	if err == nil {
-		err = r.Read(&f)
-	}
 	if err != nil {
 		return err
 	}
+	var f orderForm
+	err = r.Read(&f)
 	o := tracking.Order{Key: text, By: r.Key.ID, Merchant: *cmp.Or(f.Merchant, &r.Key.Merchant), Kind: f.Kind, Amount: f.Amount,
 		Currency: f.Currency, Price: f.Price, Payments: f.Payments, Description: f.Description, Customer: f.Customer, Email: f.Email,
 		Name: f.Name, PaymentMethod: f.PaymentMethod}
-	switch {
-	case !r.Key.Sees(o.Merchant):
+	if err == nil && !r.Key.Sees(o.Merchant) {
 		return web.ErrMerchant
-	case !tracking.IsUUID(o.Merchant):
-		return errors.Join(field.Wrong("merchant", "must be the merchant's UUID"), o.Check())
+	}
+	if !tracking.IsUUID(o.Merchant) {
+		err = errors.Join(err, field.Wrong("merchant", "must be the merchant's UUID"))
+	}
+	if err != nil {
+		return errors.Join(err, o.Check())
 	}
 	created, err := s.o.Shop.CreatePurchase(r.Context(), o)
 	if errors.Is(err, tracking.ErrOther) {
@@ -85,10 +86,7 @@ func (s *server) purchases(q *question) (of rows[*tracking.Purchase], err error)
 	if !q.Has("idempotency_key") {
 		return ofMerchant(s.o.Shop.Purchases)(q)
 	}
-	if err := web.CheckKey(q.Get("idempotency_key")); err != nil {
-		return of, err
-	}
-	return ofMerchant(func(ctx context.Context, merchant string, _ tracking.Mark) iter.Seq2[*tracking.Purchase, error] {
+	of, err = ofMerchant(func(ctx context.Context, merchant string, _ tracking.Mark) iter.Seq2[*tracking.Purchase, error] {
 		return func(yield func(*tracking.Purchase, error) bool) {
 			p, err := s.o.Backend.PurchaseOf(ctx, merchant, q.Get("idempotency_key"))
 			if !errors.Is(err, store.ErrNotFound) {
@@ -96,4 +94,5 @@ func (s *server) purchases(q *question) (of rows[*tracking.Purchase], err error)
 			}
 		}
 	})(q)
+	return of, errors.Join(web.CheckKey(q.Get("idempotency_key")), err)
 }

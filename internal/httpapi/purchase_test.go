@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		{"card number", order(`"name":"\u0034242424242424242"`), 422, "field", "name"},
 	} {
 		a := do(t, authorized(t, "POST", server.URL+"/v1/purchases", tt.body, "Idempotency-Key", "k"))
-		if a.status != tt.status || a.code != tt.code || (tt.code == "field" && a.field != tt.want) ||
+		if a.status != tt.status || a.code != tt.code || (tt.code == "field" && !slices.Contains(a.fields, tt.want)) ||
 			(tt.code != "field" && !strings.Contains(a.err, tt.want)) {
 			t.Errorf("%s: got %d %s, want %d %s %q", tt.name, a.status, a.text, tt.status, tt.code, tt.want)
 		}
@@ -118,6 +119,37 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 	twice.Header["Idempotency-Key"] = []string{"a", "b"}
 	if a := do(t, twice); a.status != 400 {
 		t.Errorf("two keys: got %d %s", a.status, a.text)
+	}
+	if got := w.calls(); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestWrongFields: a problem names all wrong fields or parameters at once, each of them once, in the same order.
+func TestWrongFields(t *testing.T) {
+	w := newWorld()
+	w.checks = true
+	server := w.serve(t)
+	for _, tt := range []struct{ method, path, body, want string }{
+		{"POST", "/v1/purchases", `{}`, "kind merchant"},
+		{"POST", "/v1/purchases", `{"Canary":1,"kind":5,"amount":"5","email":"Canary"}`, "# amount email kind merchant"},
+		{"POST", "/v1/purchases", `{"kind":"legacy","amount":"5","payment_method":"pm_1","payments":2}`, "amount currency merchant payment_method payments"},
+		{"POST", "/v1/purchases", `{"kind":"product","price":5}`, "merchant payment_method customer price"},                       // is it without a price?
+		{"POST", "/v1/purchases", `{"kind":"split","email":5,"amount":1}`, "amount email merchant payment_method payments price"}, // is there an email?
+		{"POST", "/v1/merchants", `{"id":5,"stripe_account":"Canary"}`, "id stripe_account"},
+		{"POST", "/v1/merchants", `{"id":"Canary","canary":{}}`, "# id stripe_account"},
+		{"GET", "/v1/purchases?merchant=Canary&limit=Canary&Canary=1&idempotency_key=%00", "", " idempotency_key limit merchant"},
+		{"GET", "/v1/purchases?limit=5&limit=6&Canary=1&canary=2", "", " limit merchant"},
+		{"GET", "/v1/events?type=Canary%00&subscription=%00&from=Canary&to=Canary&cursor=Canary&limit=0", "", "cursor from limit subscription to type"},
+	} {
+		for range 5 { // the order of maps changes
+			a := do(t, authorized(t, tt.method, server.URL+tt.path, tt.body, "Idempotency-Key", "Canary"))
+			got, want := strings.Join(a.fields, " "), strings.Split(tt.want, " ")
+			slices.Sort(want)
+			if a.status != 422 || got != strings.Join(want, " ") || strings.Contains(strings.ToLower(a.text), "canary") {
+				t.Errorf("%s %s: got %q, want %q: %d %s", tt.path, tt.body, got, want, a.status, a.text)
+			}
+		}
 	}
 	if got := w.calls(); len(got) != 0 {
 		t.Errorf("got %v", got)

@@ -57,7 +57,7 @@ func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq
 			err = field.Wrong("merchant", "must be the merchant's UUID")
 		}
 		if err == nil {
-			of.all = all(q.ctx, merchant, q.after)
+			of.all = func(yield func(T, error) bool) { all(q.ctx, merchant, q.after)(yield) }
 		}
 		return of, err
 	}

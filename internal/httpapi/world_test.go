@@ -176,7 +176,8 @@ type reply struct {
 	header http.Header
 	text   string
 	code   string // of an error
-	field  string
+	field  string // the first wrong one
+	fields []string
 	err    string
 }
 
@@ -216,8 +217,9 @@ func read(t testing.TB, response *http.Response) reply {
 	if response.StatusCode >= 400 {
 		p := problem(t, response.StatusCode, response.Header, text)
 		a.code, a.err = p.Code, p.Detail
-		if len(p.Errors) > 0 {
-			a.field = p.Errors[0].Parameter + strings.TrimPrefix(p.Errors[0].Pointer, "#/")
+		for _, f := range p.Errors {
+			a.fields = append(a.fields, f.Parameter+strings.TrimPrefix(f.Pointer, "#/"))
+			a.field = a.fields[0]
 		}
 	}
 	return a

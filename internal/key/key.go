@@ -5,6 +5,7 @@
 package key
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,21 +72,25 @@ var (
 // IDPrefix begins the ID of each key.
 const IDPrefix = "dd_"
 
-// check returns a field.Error for the first wrong field of a new key.
-func (k *Key) check(now time.Time) error {
+// Check returns a field.Error for each wrong field of a new key as one error, or nil.
+func (k *Key) Check(now time.Time) error {
+	var name, scope, merchant, expires error
 	switch {
 	case !nameForm.MatchString(k.Name) || strings.HasPrefix(k.Name, IDPrefix):
-		return field.Wrong("name", "must be 1 to 64 letters, digits and . _ -, and not begin with "+IDPrefix)
+		name = field.Wrong("name", "must be 1 to 64 letters, digits and . _ -, and not begin with "+IDPrefix)
 	case secret.HasCardNumber(k.Name):
-		return field.Wrong("name", "looks like a card number, which Duesday never accepts")
-	case !slices.Contains(Scopes(), k.Scope):
-		return field.Wrong("scope", "must be read, write, charge or admin")
-	case k.Merchant != "" && !uuidForm.MatchString(k.Merchant):
-		return field.Wrong("merchant", "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
-	case !k.Active(now):
-		return field.Wrong("expires", "must be in the future")
+		name = field.Wrong("name", "looks like a card number, which Duesday never accepts")
 	}
-	return nil
+	if !slices.Contains(Scopes(), k.Scope) {
+		scope = field.Wrong("scope", "must be read, write, charge or admin")
+	}
+	if k.Merchant != "" && !uuidForm.MatchString(k.Merchant) {
+		merchant = field.Wrong("merchant", "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
+	}
+	if !k.Active(now) {
+		expires = field.Wrong("expires", "must be in the future")
+	}
+	return errors.Join(name, scope, merchant, expires)
 }
 
 // partition is that of the keys in the recurring-payments table; their sort keys are their ids.

@@ -185,7 +185,7 @@ const maxActive = 2
 // and if two valid keys already have the name.
 func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
 	k.Merchant, k.Created = strings.ToLower(k.Merchant), r.now()
-	if err := k.check(k.Created); err != nil {
+	if err := k.Check(k.Created); err != nil {
 		return secret.Text{}, err
 	}
 	random := make([]byte, sha256.Size)

@@ -77,6 +77,14 @@ type registry struct {
 	thin      sync.Map // registered Stripe accounts that have sent a thin event
 }
 
+// CheckStripeAccount returns a FieldError unless the text can be the ID of a Stripe account.
+func CheckStripeAccount(id string) error {
+	if !isID(id, "acct_") {
+		return field.Wrong("stripe_account", "must be a Stripe account ID, such as acct_1A2b3C")
+	}
+	return nil
+}
+
 // Register assigns the Stripe account to the merchant, so that Duesday follows its events, and
 // releases its quarantined events. Repeated calls change nothing. Register returns a FieldError for
 // an invalid id, ErrOther if the account belongs to another merchant, and ErrDisconnected if Stripe
@@ -86,8 +94,8 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 	if err != nil {
 		return nil, err
 	}
-	if !isID(stripeAccount, "acct_") {
-		return nil, field.Wrong("stripe_account", "must be a Stripe account ID, such as acct_1A2b3C")
+	if err := CheckStripeAccount(stripeAccount); err != nil {
+		return nil, err
 	}
 	if stripeAccount != r.o.Own {
 		if err := r.o.Finder.Connected(ctx, stripeAccount); err != nil {

@@ -52,69 +52,52 @@ const (
 	maxAmount      = 99_999_999 // minor units, the maximum that Stripe accepts
 )
 
-// Check returns a FieldError for the first invalid field. It does not check whether the IDs exist,
-// because Stripe does.
+// Check returns a FieldError for each invalid field as one error. It does not check whether the IDs
+// exist, because Stripe does.
 func (o *Order) Check() error {
+	var all []error
 	for _, f := range [...]struct {
 		name, text string
 		most       int
 	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey},
 		{"name", o.Name, maxName}, {"price", o.Price, maxKey}, {"customer", o.Customer, maxKey},
 		{"payment_method", o.PaymentMethod, maxKey}} {
-		if err := checkText(f.name, f.text, f.most); err != nil {
-			return err
-		}
+		all = append(all, checkText(f.name, f.text, f.most))
 	}
 	for _, f := range [...]struct{ name, text, prefix string }{{"customer", o.Customer, "cus_"},
 		{"payment_method", o.PaymentMethod, "pm_"}} {
 		if f.text != "" && (!isID(f.text, f.prefix) || strings.Contains(f.text, "-")) {
-			return field.Wrong(f.name, "must be a Stripe ID that begins with "+f.prefix)
+			all = append(all, field.Wrong(f.name, "must be a Stripe ID that begins with "+f.prefix))
 		}
 	}
-	switch {
-	case o.Key == "":
-		return field.Wrong("key", "must be set: a text of your choice that identifies the order, so that it is never repeated by mistake")
-	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
-		return field.Wrong("kind", "must be legacy, product, subscription or split")
-	case o.Price != "" && !IsPrice(o.Price):
-		return field.Wrong("price", "must be a Stripe price or plan ID: ASCII characters without spaces and slashes")
-	case o.Email != "" && !isAddress(o.Email):
-		return field.Wrong("email", "must be a single address, such as ada@example.com")
+	split := o.Kind == SplitPayment
+	byPrice := split || o.Kind == Subscribe || o.Kind == Product && o.Price != ""
+	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == "" // neither: the kind is wrong
+	byClient := o.Kind != Legacy && (byAmount || byPrice)
+	for _, f := range [...]struct {
+		wrong         bool
+		name, problem string
+	}{
+		{o.Key == "", "key", "must be set: a text of your choice that identifies the order, so that it is never repeated by mistake"},
+		{!byAmount && !byPrice, "kind", "must be legacy, product, subscription or split"},
+		{o.Price != "" && !IsPrice(o.Price), "price", "must be a Stripe price or plan ID: ASCII characters without spaces and slashes"},
+		{o.Email != "" && !isAddress(o.Email), "email", "must be a single address, such as ada@example.com"},
+		{byAmount && (o.Amount <= 0 || o.Amount > maxAmount), "amount", "must be 1 to 99999999 minor units"},
+		{byAmount && !isCurrency(o.Currency), "currency", "must be an active ISO 4217 code, such as USD"},
+		{byAmount && o.Price != "", "price", "must be empty for a legacy purchase, which has an amount"},
+		{byPrice && (o.Amount != 0 || o.Currency != ""), "amount", "must be empty, like currency, because the price sets both"},
+		{byPrice && o.Price == "", "price", "must be a Stripe price ID"},
+		{split && (o.Payments < 2 || o.Payments > maxPayments), "payments", "must be 2 to 120"},
+		{!split && o.Payments != 0, "payments", "must be empty except for a split purchase"},
+		{o.Kind == Legacy && o.PaymentMethod != "", "payment_method", "must be empty for a legacy purchase, because the buyer's client completes it"},
+		{byClient && o.PaymentMethod == "", "payment_method", "must be the payment method that the buyer's client created, pm_…"},
+		{byClient && o.Customer == "" && o.Email == "", "customer", "must be a customer, cus_…, unless email is set"},
+	} {
+		if f.wrong {
+			all = append(all, field.Wrong(f.name, f.problem))
+		}
 	}
-	return cmp.Or(o.checkPrice(), o.checkBuyer())
-}
-
-func (o *Order) checkPrice() error {
-	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
-	switch {
-	case byAmount && (o.Amount <= 0 || o.Amount > maxAmount):
-		return field.Wrong("amount", "must be 1 to 99999999 minor units")
-	case byAmount && !isCurrency(o.Currency):
-		return field.Wrong("currency", "must be an active ISO 4217 code, such as USD")
-	case byAmount && o.Price != "":
-		return field.Wrong("price", "must be empty for a legacy purchase, which has an amount")
-	case !byAmount && (o.Amount != 0 || o.Currency != ""):
-		return field.Wrong("amount", "must be empty, like currency, because the price sets both")
-	case !byAmount && o.Price == "":
-		return field.Wrong("price", "must be a Stripe price ID")
-	case o.Kind == SplitPayment && (o.Payments < 2 || o.Payments > maxPayments):
-		return field.Wrong("payments", "must be 2 to 120")
-	case o.Kind != SplitPayment && o.Payments != 0:
-		return field.Wrong("payments", "must be empty except for a split purchase")
-	}
-	return nil
-}
-
-func (o *Order) checkBuyer() error {
-	switch {
-	case o.Kind == Legacy && o.PaymentMethod != "":
-		return field.Wrong("payment_method", "must be empty for a legacy purchase, because the buyer's client completes it")
-	case o.Kind != Legacy && o.PaymentMethod == "":
-		return field.Wrong("payment_method", "must be the payment method that the buyer's client created, pm_…")
-	case o.Kind != Legacy && o.Customer == "" && o.Email == "":
-		return field.Wrong("customer", "must be a customer, cus_…, unless email is set")
-	}
-	return nil
+	return errors.Join(all...)
 }
 
 func isCurrency(code string) bool {

@@ -27,12 +27,16 @@ func Decode(text []byte, form any) error {
 	if len(d.wrong) == 0 {
 		return nil
 	}
-	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField, Errors: d.wrong}
+	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField, Errors: d.wrong, unsure: d.unsure}
 	return p.summed()
 }
 
-// A decoder collects the problems of a body's fields.
-type decoder struct{ wrong []FieldProblem }
+// A decoder collects the problems of a body's fields. unsure are the fields that a wrong one decides about, by its
+// tag: whether they are right is not known.
+type decoder struct {
+	wrong  []FieldProblem
+	unsure []string
+}
 
 func (d *decoder) add(at, code, detail string) {
 	d.wrong = append(d.wrong, FieldProblem{Pointer: at, Code: code, Detail: detail})
@@ -76,16 +80,23 @@ func (d *decoder) value(text json.RawMessage, v reflect.Value, at string) {
 func (d *decoder) object(text json.RawMessage, v reflect.Value, at string) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(text, &members) // the text is valid, and no name is twice
-	known := 0
+	var known []string
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if member, ok := members[name]; ok && name != "" && name != "-" && f.IsExported() {
-			known++
-			d.value(member, v.FieldByIndex(f.Index), at+"/"+name)
+		if name == "" || name == "-" || !f.IsExported() {
+			continue
+		}
+		known = append(known, name)
+		if member, ok := members[name]; ok {
+			delete(members, name)
+			before := len(d.wrong)
+			if d.value(member, v.FieldByIndex(f.Index), at+"/"+name); len(d.wrong) > before {
+				d.unsure = append(d.unsure, strings.Fields(f.Tag.Get("decides"))...)
+			}
 		}
 	}
-	if known < len(members) {
-		d.add(at, "unknown", "must not have fields that this request does not know")
+	if len(members) > 0 {
+		d.add(at, "unknown", allowed("fields", known))
 	}
 }
 
@@ -109,6 +120,8 @@ func wanted(at string, t reflect.Type, own bool) string {
 		return "true or false"
 	case reflect.Slice:
 		return "a list"
+	case reflect.Map:
+		return "an object with strings"
 	}
 	return "an object"
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -33,9 +34,10 @@ type ListOptions[T any] struct {
 // List answers with a page of the rows, as {data, has_more, next_cursor}. As lines it is whole unless the
 // caller sets a limit.
 func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T]) error {
-	values, err := r.Values(append([]string{"limit", "cursor"}, o.Names...)...)
-	if err != nil {
-		return err
+	values, wrong := r.Values(append([]string{"limit", "cursor"}, o.Names...)...)
+	of, after := listOf(r.URL.Path, values, r.Key), ""
+	if values.Has("cursor") && wrong == nil { // a cursor fits its filters only
+		after, wrong = s.unseal(of, values.Get("cursor"))
 	}
 	lines := wantsLines(r.Request)
 	limit, most := listLines, maxList
@@ -43,18 +45,13 @@ func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T])
 		limit, most = 0, maxStreamed
 	}
 	if text := values.Get("limit"); values.Has("limit") {
+		var err error
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
-			return field.Wrong("limit", fmt.Sprintf("must be 1 to %d", most))
-		}
-	}
-	of, after := listOf(r.URL.Path, values, r.Key), ""
-	if values.Has("cursor") {
-		if after, err = s.unseal(of, values.Get("cursor")); err != nil {
-			return err
+			wrong = errors.Join(wrong, field.Wrong("limit", fmt.Sprintf("must be 1 to %d", most)))
 		}
 	}
 	found, err := o.Open(values, after)
-	if err != nil {
+	if err = errors.Join(wrong, err); err != nil {
 		return err
 	}
 	var end ending

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/call"
@@ -64,6 +66,8 @@ type Problem struct {
 	Code, Title, Detail string // Title may be "" for a code of this package
 	Errors              []FieldProblem
 	Object              string // path of an object that the caller may look at
+
+	unsure []string // fields of which others decide that are in Errors
 }
 
 // A FieldProblem is the problem of one field of the body, or of one parameter.
@@ -97,11 +101,12 @@ var (
 // ProblemOf returns the answer to an error, and whether it is known. The text of an unknown one is for the
 // log only.
 func (r *Request) ProblemOf(err error) (p *Problem, known bool) {
-	if e, ok := errors.AsType[*Problem](err); ok {
-		return e, true
+	p, ok := errors.AsType[*Problem](err)
+	if ok && p.Code != codeField {
+		return p, true
 	}
-	if fields := fieldErrors(err, nil); len(fields) > 0 {
-		return r.wrongFields(fields), true
+	if fields := fieldErrors(err, nil); ok || len(fields) > 0 {
+		return r.wrongFields(p, fields), true
 	}
 	for _, k := range r.Server.o.Kinds {
 		if errors.Is(err, k.Is) {
@@ -133,25 +138,54 @@ func fieldErrors(err error, all []*field.Error) []*field.Error {
 	return all
 }
 
-// wrongFields returns the problem of all wrong fields.
-func (r *Request) wrongFields(fields []*field.Error) *Problem {
+// wrongFields returns the problem of all wrong fields: those of read, which is nil or from Read or Values, and others.
+// A field that is wrong already, or of which a part is, has no second problem.
+func (r *Request) wrongFields(read *Problem, others []*field.Error) *Problem {
 	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField}
-	for _, e := range fields {
+	if read != nil {
+		p.Errors, p.unsure = slices.Clone(read.Errors), read.unsure
+	}
+	for _, e := range others {
 		f := FieldProblem{Code: "invalid", Pointer: "#", Detail: r.WithoutValues(e.Problem)}
+		name, given := r.given(e.Field)
 		switch {
 		case e.Field == "":
+		case given:
+			f.Pointer += "/" + name
 		case r.Method != http.MethodPost && r.Method != http.MethodPatch && r.Method != http.MethodPut || r.PathValue(e.Field) != "":
 			f.Pointer, f.Parameter = "", e.Field
 		default:
 			f.Pointer += "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(e.Field)
 		}
-		p.Errors = append(p.Errors, f)
+		if !slices.Contains(p.unsure, name) && !slices.ContainsFunc(p.Errors, func(was FieldProblem) bool {
+			return was.Parameter == f.Parameter && strings.HasPrefix(was.Pointer+"/", f.Pointer+"/")
+		}) {
+			p.Errors = append(p.Errors, f)
+		}
 	}
 	return p.summed()
 }
 
-// summed sets the detail of a problem that has Errors.
+// given returns the name in the request's form of the field that the product's other parts call so, which the tag
+// field has if the names differ, and whether the form has the field.
+func (r *Request) given(called string) (name string, ok bool) {
+	if r.form == nil {
+		return called, false
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(r.form).Elem()) {
+		if name, _, _ = strings.Cut(f.Tag.Get("json"), ","); name != "" && called == cmp.Or(f.Tag.Get("field"), name) {
+			return name, true
+		}
+	}
+	return called, false
+}
+
+// summed sorts the Errors of a problem, of which it has one at least, and sets the detail.
 func (p *Problem) summed() *Problem {
+	slices.SortFunc(p.Errors, func(a, b FieldProblem) int {
+		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Parameter, b.Parameter))
+	})
+	p.Errors = slices.Compact(p.Errors)
 	first := p.Errors[0]
 	of := cmp.Or(first.Parameter, strings.TrimPrefix(first.Pointer, "#/"), "the query")
 	if of == "#" {

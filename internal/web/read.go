@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -16,7 +15,8 @@ import (
 // MaxForm is the length of a body of JSON, in bytes.
 const MaxForm = 256 << 10
 
-// Read reads the body of a request into form, which points to a struct.
+// Read reads the body of a request into form, which points to a struct. After an error, the caller may join the
+// field.Errors of other fields to it, so that one problem names all wrong fields.
 func (r *Request) Read(form any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return Problemf(http.StatusUnsupportedMediaType, "content_type", "the Content-Type must be %s", jsonType)
@@ -25,11 +25,12 @@ func (r *Request) Read(form any) error {
 	if err := ReadBody(&body, r.w, r.Request, MaxForm); err != nil {
 		return err
 	}
-	r.body = body.Bytes()
+	r.body, r.form = body.Bytes(), form
 	return Decode(r.body, form)
 }
 
-// Values returns the query parameters of a request, each of the names and there at most once.
+// Values returns the query parameters of a request, each of the names and there at most once. After an error, the
+// caller may join the problems of other parameters to it.
 func (r *Request) Values(names ...string) (url.Values, error) {
 	r.asked = true
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -39,15 +40,13 @@ func (r *Request) Values(names ...string) (url.Values, error) {
 	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField}
 	for name, all := range values {
 		if !slices.Contains(names, name) {
-			p.Errors = append(p.Errors, FieldProblem{Code: "unknown", Detail: allowed(names)})
+			p.Errors = append(p.Errors, FieldProblem{Code: "unknown", Detail: allowed("parameters", names)})
 		} else if len(all) > 1 {
 			p.Errors = append(p.Errors, FieldProblem{Code: "repeated", Parameter: name, Detail: "must appear only once"})
 		}
 	}
 	if len(p.Errors) > 0 {
-		slices.SortFunc(p.Errors, func(a, b FieldProblem) int { return cmp.Compare(a.Parameter, b.Parameter) })
-		p.Errors = slices.Compact(p.Errors)
-		return nil, p.summed()
+		return values, p.summed()
 	}
 	return values, nil
 }
@@ -85,11 +84,12 @@ func (u *unasked) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (u *unasked) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-func allowed(names []string) string {
+// allowed describes the only names of things that a request may have.
+func allowed(things string, names []string) string {
 	if len(names) == 0 {
-		return "must have no parameters"
+		return "must have no " + things
 	}
-	return "must have no parameters other than " + strings.Join(names, ", ")
+	return "must have no " + things + " other than " + strings.Join(names, ", ")
 }
 
 // What bodies take in memory: every request its own bytes, and beyond those all requests together.

@@ -30,6 +30,7 @@ type Request struct {
 
 	w     http.ResponseWriter
 	body  []byte // once Read has read it
+	form  any    // of Read
 	asked bool   // Values was called
 }
 

@@ -17,11 +17,16 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+// Check returns a FieldError for each wrong field of a new account as one error, or nil.
+func Check(id string, a billing.Account) error {
+	return errors.Join(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
+		billing.CheckGiven(a.TimeZone, billing.CheckZone), billing.CheckGiven(a.Locale, billing.CheckLocale))
+}
+
 // Create stores a new account with the Email, Name, Locale and TimeZone of a, and returns the
 // account. Only Email is required. Create returns billing.ErrExists if the account exists.
 func Create(ctx context.Context, r *billing.Records, id string, a billing.Account) (*billing.Account, error) {
-	if err := errors.Join(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
-		billing.CheckGiven(a.TimeZone, billing.CheckZone), billing.CheckGiven(a.Locale, billing.CheckLocale)); err != nil {
+	if err := Check(id, a); err != nil {
 		return nil, err
 	}
 	if err := r.MayChange(ctx); err != nil {
@@ -43,7 +48,8 @@ type Change struct {
 	TimeZone *string // zone whose calendar days decide when subscriptions are charged from now on
 }
 
-func (c Change) check() error {
+// Check returns a FieldError for each wrong field as one error, or nil.
+func (c Change) Check() error {
 	changed := func(text *string, check func(string) error) error {
 		if text == nil {
 			return nil
@@ -59,7 +65,7 @@ func (c Change) check() error {
 // marked as copying until every copy is updated. A second call with the same change finishes an
 // interrupted update.
 func Update(ctx context.Context, r *billing.Records, id string, c Change) (*billing.Account, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	if err := r.MayChange(ctx); err != nil {

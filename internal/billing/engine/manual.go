@@ -25,7 +25,8 @@ type ManualPayment struct {
 	Date     civil.Date // day of the payment in the subscription's time zone; zero means now
 }
 
-func (m *ManualPayment) check() error {
+// Check returns a FieldError for each wrong field as one error, or nil.
+func (m *ManualPayment) Check() error {
 	var period error
 	if m.Period != nil && *m.Period < 0 {
 		period = billing.Invalid("period", "must be 0 or more, as receipt list and subscription show print it")
@@ -70,7 +71,7 @@ type Recorded struct {
 // request, and then cancels the intent. If the customer pays the intent in the meantime, the manual
 // payment becomes an overpayment. CreateReceipt returns ErrState if the period is paid or not due.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
-	if err := errors.Join(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), m.check()); err != nil {
+	if err := errors.Join(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), m.Check()); err != nil {
 		return nil, err
 	}
 	full, err := e.Subscription(ctx, n)

@@ -53,7 +53,7 @@ var ErrNoRefunds = errors.New("this processor cannot refund")
 // answered before. The record may come with an error: it is failed if the processor has refused the
 // refund (ErrState), and requested if the answer was lost (the processor's error).
 func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecord, repeated bool, err error) {
-	if err := errors.Join(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), o.check()); err != nil {
+	if err := errors.Join(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), o.Check()); err != nil {
 		return nil, false, err
 	}
 	if _, ok := s.proc.(processor.Refunder); !ok {
@@ -92,7 +92,8 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 	return r, r != nil && standingOf(r) != requested && t.sent == 0, err
 }
 
-func (o *Order) check() error {
+// Check returns a FieldError for each wrong field as one error, or nil.
+func (o *Order) Check() error {
 	var all []error
 	if o.Period < 0 {
 		all = append(all, billing.Invalid("period", "must be 0 or more, as receipt list prints it"))
