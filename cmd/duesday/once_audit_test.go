@@ -52,7 +52,7 @@ func (s *once) auditPost(p *onePost) {
 	if p.other != "" {
 		s.must(http.MethodPost, p.path, p.key, p.other, http.StatusUnprocessableEntity)
 	}
-	s.must(http.MethodPost, "/v1/accounts", p.key, `{"account":"borrowed","email":"borrowed@example.com"}`, http.StatusUnprocessableEntity)
+	s.must(http.MethodPost, "/v1/accounts", p.key, `{"id":"borrowed","email":"borrowed@example.com"}`, http.StatusUnprocessableEntity)
 	list, object := p.places()
 	if object != "" {
 		s.must(http.MethodGet, object, "", "", http.StatusOK)

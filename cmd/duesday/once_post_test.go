@@ -112,15 +112,15 @@ type customer struct {
 // live signs the customer up, with three weeks due, and then does anything.
 func (c *customer) live() {
 	at := "/v1/accounts/" + c.id
-	c.post("account", "/v1/accounts", fmt.Sprintf(`{"account":%q,"email":"%[1]s@example.com"}`, c.id),
-		fmt.Sprintf(`{"account":%q,"email":"other@example.com"}`, c.id))
+	c.post("account", "/v1/accounts", fmt.Sprintf(`{"id":%q,"email":"%[1]s@example.com"}`, c.id),
+		fmt.Sprintf(`{"id":%q,"email":"other@example.com"}`, c.id))
 	methods := []string{"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_timeout", "pm_sandbox_flaky", "pm_card_chargeDeclined"}
 	method := methods[c.random.IntN(len(methods))]
 	c.post("method", at+"/payment_methods", fmt.Sprintf(`{"payment_method":%q}`, method), `{"payment_method":"pm_other"}`)
 	c.post("card_link", at+"/card_links", `{}`, `{"subscription":"s0"}`)
 	for i := range 1 + c.random.IntN(2) {
 		first := time.Now().UTC().AddDate(0, 0, -21)
-		form := `{"subscription":"s%d","sku":"gym","amount":%d,"currency":"EUR","interval":"weekly","payment_day":%d,` +
+		form := `{"id":"s%d","sku":"gym","amount":%d,"currency":"EUR","interval":"weekly","payment_day":%d,` +
 			`"next_payment_date":"%s","payment_method":%q}`
 		day := (int(first.Weekday())+6)%7 + 1
 		c.post("subscription", at+"/subscriptions", fmt.Sprintf(form, i, 1299, day, first.Format(time.DateOnly), method),

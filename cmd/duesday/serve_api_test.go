@@ -54,8 +54,8 @@ func TestServe_Billing(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		{"/v1/accounts", `{"account":"ada","email":"ada@example.com"}`, 201},
-		{"/v1/accounts/ada/subscriptions", `{"subscription":"s1","sku":"gym","amount":1299,"currency":"EUR",` +
+		{"/v1/accounts", `{"id":"ada","email":"ada@example.com"}`, 201},
+		{"/v1/accounts/ada/subscriptions", `{"id":"s1","sku":"gym","amount":1299,"currency":"EUR",` +
 			`"next_payment_date":"` + today + `","payment_day":15,"payment_method":"pm_card_visa"}`, 201},
 		{subscription + "/charge", `{}`, 200},
 	}

@@ -113,7 +113,7 @@ func TestStripeConnected(t *testing.T) {
 		v := c.object(exitDone, "account", "attach", account, "--connected", at, "--fee", "2.5%", "--payment-method",
 			"pm_card_visa")
 		equal(t, "attached", members(v, "connected_account", "application_fee", "payment_method"),
-			[]any{at, "2.50%", "pm_card_visa"})
+			[]any{at, 250, "pm_card_visa"})
 	}
 	c.must("account", "attach", "3", "--payment-method", "pm_card_visa")
 	if err := c.fake.Disconnect("acct_two"); err != nil {

@@ -83,9 +83,9 @@ def of(member):
 def join(member, email, day):
     """Sign a member up. A member joins once, so the member's ID makes the keys. A repeated request
     must be the same one, so it has the stored day instead of today's."""
-    request("POST", "accounts", {"account": member, "email": email}, key=f"join/{member}/account")
+    request("POST", "accounts", {"id": member, "email": email}, key=f"join/{member}/account")
     request("POST", of(member) + "/subscriptions", {
-        "subscription": "gym", "sku": "GYM", "amount": 3900, "currency": "GBP",   # £39.00: minor units
+        "id": "gym", "sku": "GYM", "amount": 3900, "currency": "GBP",   # £39.00: minor units
         "payment_day": int(day[-2:]), "next_payment_date": day}, key=f"join/{member}/subscription")
     card(member)
 

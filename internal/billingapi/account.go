@@ -22,7 +22,7 @@ func showAccount(w http.ResponseWriter, a *billing.Account, err error, own ...bi
 
 func (s *server) createAccount(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
-		Account  string `json:"account"`
+		ID       string `json:"id" field:"account"`
 		Email    string `json:"email"`
 		Name     string `json:"name"`
 		TimeZone string `json:"time_zone"`
@@ -31,11 +31,11 @@ func (s *server) createAccount(w http.ResponseWriter, r *web.Request) error {
 	err := r.Read(&f)
 	given := billing.Account{Email: f.Email, Name: f.Name, TimeZone: f.TimeZone, Locale: f.Locale}
 	if err != nil {
-		return errors.Join(err, account.Check(f.Account, given))
+		return errors.Join(err, account.Check(f.ID, given))
 	}
-	return s.once(w, r, post{status: http.StatusCreated, object: "accounts/" + f.Account, asked: f,
+	return s.once(w, r, post{status: http.StatusCreated, object: "accounts/" + f.ID, asked: f,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
-			a, err := account.Create(ctx, e.Records, f.Account, given)
+			a, err := account.Create(ctx, e.Records, f.ID, given)
 			return showAccount(w, a, err)
 		}})
 }
@@ -88,10 +88,10 @@ func (s *server) attach(w http.ResponseWriter, r *web.Request) error {
 	id := r.PathValue("account")
 	var f struct {
 		Customer  string  `json:"customer"`
-		Fallback  *string `json:"fallback"` // "" removes it
+		Fallback  *string `json:"fallback_payment_method" field:"fallback"` // "" removes it
 		Method    string  `json:"payment_method" decides:"customer"`
-		Connected *string `json:"connected"`
-		Fee       *int    `json:"fee"` // hundredths of a percent
+		Connected *string `json:"connected_account" field:"connected"`
+		Fee       *int    `json:"application_fee" field:"fee"` // hundredths of a percent
 	}
 	err := r.Read(&f)
 	given := billing.Attachment(f)

@@ -17,14 +17,14 @@ func TestFaults_Fields(t *testing.T) {
 	w := newWorld(t)
 	w.signUp(visa)
 	for _, c := range []struct{ method, path, body, want string }{
-		{"POST", "/v1/accounts", `{"account":"a/b","email":"SECRET","locale":"SECRET","time_zone":"SECRET"}`, "account email time_zone locale"},
+		{"POST", "/v1/accounts", `{"id":"a/b","email":"SECRET","locale":"SECRET","time_zone":"SECRET"}`, "id email time_zone locale"},
 		{"PATCH", "/v1/accounts/ada", `{"email":"SECRET","locale":"SECRET"}`, "email locale"},
-		{"POST", "/v1/accounts/ada/payment_methods", `{"customer":"SE CRET","payment_method":"4242424242424242","fee":-1}`,
-			"customer payment_method fee"},
-		{"POST", "/v1/accounts/ada/subscriptions", `{"subscription":"SE CRET","sku":"","amount":-1,"currency":"SECRET","payment_day":77,` +
+		{"POST", "/v1/accounts/ada/payment_methods", `{"customer":"SE CRET","payment_method":"4242424242424242","application_fee":-1}`,
+			"customer payment_method application_fee"},
+		{"POST", "/v1/accounts/ada/subscriptions", `{"id":"SE CRET","sku":"","amount":-1,"currency":"SECRET","payment_day":77,` +
 			`"interval":"SECRET","start_date":"SECRET","reminder_days":999,"email":"SECRET"}`,
-			"start_date interval currency amount subscription sku payment_day reminder_days email"},
-		{"POST", "/v1/accounts/ada/subscriptions/preview", `{"subscription":"s2","sku":"k"}`, "amount payment_day"},
+			"start_date interval currency amount id sku payment_day reminder_days email"},
+		{"POST", "/v1/accounts/ada/subscriptions/preview", `{"id":"s2","sku":"k"}`, "amount payment_day"},
 		{"PATCH", subscription, `{"sku":"SE CRET","reminder_days":999,"address":"SECRET\u0000"}`, "sku address reminder_days"},
 		{"PATCH", subscription, `{"from":"SECRET","amount":0,"currency":"EUR","early":true}`, "from amount early"},
 		{"POST", subscription + "/plan", `{"notify":true}`, "sku"},
@@ -38,16 +38,16 @@ func TestFaults_Fields(t *testing.T) {
 
 		// An unknown field and a wrong type beside what is missing or invalid. Nothing is said of a field about
 		// which a wrong one decides.
-		{"POST", "/v1/accounts", `{"SECRET":1,"email":5,"time_zone":"SECRET"}`, "# account email time_zone"},
-		{"POST", "/v1/accounts", `{"account":["SECRET"],"Account":"a","name":null,"email":{"SECRET":1}}`, "# account email name"},
+		{"POST", "/v1/accounts", `{"SECRET":1,"email":5,"time_zone":"SECRET"}`, "# id email time_zone"},
+		{"POST", "/v1/accounts", `{"id":["SECRET"],"account":"a","name":null,"email":{"SECRET":1}}`, "# id email name"},
 		{"PATCH", "/v1/accounts/ada", `{"SECRET":1}`, "#"},
 		{"PATCH", "/v1/accounts/ada", `{"name":5,"email":"SECRET","locale":{}}`, "email locale name"},
-		{"POST", "/v1/accounts/ada/payment_methods", `{"payment_method":5,"fee":-1,"SECRET":{}}`, "# payment_method fee"},
+		{"POST", "/v1/accounts/ada/payment_methods", `{"payment_method":5,"application_fee":-1,"SECRET":{}}`, "# payment_method application_fee"},
 		{"POST", "/v1/accounts/ada/payment_methods", `{"SECRET":{}}`, "# customer"},
 		{"POST", "/v1/accounts/ada/card_links", `{"subscription":5,"SECRET":1}`, "# subscription"},
 		{"POST", "/v1/accounts/ada/subscriptions", `{"sku":5,"amount":"12.99","currency":978,"trial_days":"14","start_date":"SECRET","SECRET":[]}`,
-			"# amount currency sku start_date subscription trial_days"},
-		{"POST", "/v1/accounts/ada/subscriptions", `{"subscription":"s2","sku":"k","amount":1,"currency":"SECRET","payment_day":1.5,"address":[]}`,
+			"# amount currency sku start_date id trial_days"},
+		{"POST", "/v1/accounts/ada/subscriptions", `{"id":"s2","sku":"k","amount":1,"currency":"SECRET","payment_day":1.5,"address":[]}`,
 			"address currency payment_day"},
 		{"PATCH", subscription, `{"payment_day":"5","early":true,"reminder_days":999,"address":"SECRET\u0000","SECRET":0}`,
 			"# address payment_day reminder_days"},
@@ -68,8 +68,8 @@ func TestFaults_Fields(t *testing.T) {
 		{"PATCH", "/v1/settings", `{"SECRET":1,"catch_up":"5","retry_days":[1,"SECRET"],"sender":"SECRET","products":{"SECRET":5}}`,
 			"# catch_up products retry_days/1 sender"},
 		{"PATCH", "/v1/settings", `{"products":{"SECRET":null,"SE CRET":"x"},"daily":["SECRET"]}`, "daily products"},
-		{"POST", "/v1/keys", `{"name":"SE CRET","scope":"SECRET","merchant":"SECRET","expires":"SECRET","SECRET":1}`, "# expires merchant name scope"},
-		{"POST", "/v1/keys", `{"expires":"2020-01-01T00:00:00Z","scope":"read"}`, "expires name"},
+		{"POST", "/v1/keys", `{"name":"SE CRET","scope":"SECRET","merchant":"SECRET","expires_at":"SECRET","SECRET":1}`, "# expires_at merchant name scope"},
+		{"POST", "/v1/keys", `{"expires_at":"2020-01-01T00:00:00Z","scope":"read"}`, "expires_at name"},
 		{"POST", "/v1/endpoints", `{"url":"SECRET","types":["period.paid",5],"SECRET":1}`, "# types/1 url"},
 		{"PATCH", "/v1/endpoints/none", `{"url":"SECRET","types":["SECRET"],"paused":"SECRET"}`, "paused types url"},
 		{"POST", "/v1/endpoints/none/rotate", `{"now":"SECRET","SECRET":1}`, "# now"},
@@ -141,11 +141,11 @@ func TestFaults_Known(t *testing.T) {
 func TestFaults_State(t *testing.T) {
 	w := newWorld(t)
 	w.signUp(visa)
-	w.must("POST", "/v1/accounts", `{"account":"SECRET","email":"x@example.com"}`)
+	w.must("POST", "/v1/accounts", `{"id":"SECRET","email":"x@example.com"}`)
 	w.must("POST", subscription+"/charge", `{}`)
 	for i, c := range []struct{ path, body, code string }{
-		{"/v1/accounts", `{"account":"SECRET","email":"x@example.com"}`, "exists"},
-		{"/v1/accounts/ada/subscriptions", `{"subscription":"s1","sku":"gym","amount":1,"currency":"EUR","payment_day":1}`, "exists"},
+		{"/v1/accounts", `{"id":"SECRET","email":"x@example.com"}`, "exists"},
+		{"/v1/accounts/ada/subscriptions", `{"id":"s1","sku":"gym","amount":1,"currency":"EUR","payment_day":1}`, "exists"},
 		{subscription + "/charge", `{}`, "state"},
 		{subscription + "/resume", `{}`, "state"},
 		{subscription + "/skip", `{}`, "state"},

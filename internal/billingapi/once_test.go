@@ -21,12 +21,12 @@ type posted struct {
 func posts() []posted {
 	const sub = subscription
 	return []posted{
-		{name: "account", path: "/v1/accounts", body: `{"account":"bob","email":"bob@example.com"}`, other: `{"account":"bob","email":"b@example.com"}`},
+		{name: "account", path: "/v1/accounts", body: `{"id":"bob","email":"bob@example.com"}`, other: `{"id":"bob","email":"b@example.com"}`},
 		{name: "method", path: "/v1/accounts/ada/payment_methods", body: `{"payment_method":"pm_card_mastercard"}`,
 			other: `{"payment_method":"pm_card_visa"}`},
 		{name: "subscription", path: "/v1/accounts/bob/subscriptions",
-			body:  `{"subscription":"s2","sku":"gym","amount":500,"currency":"EUR","payment_day":1,"email":"bob@example.com"}`,
-			other: `{"subscription":"s2","sku":"gym","amount":501,"currency":"EUR","payment_day":1,"email":"bob@example.com"}`},
+			body:  `{"id":"s2","sku":"gym","amount":500,"currency":"EUR","payment_day":1,"email":"bob@example.com"}`,
+			other: `{"id":"s2","sku":"gym","amount":501,"currency":"EUR","payment_day":1,"email":"bob@example.com"}`},
 		{name: "plan", path: sub + "/plan", body: `{"amount":1500,"currency":"EUR"}`, other: `{"amount":1600,"currency":"EUR"}`},
 		{name: "pause", path: sub + "/pause", body: `{}`},
 		{name: "resume", before: "/pause", days: 65, path: sub + "/resume", body: `{}`},

@@ -1,7 +1,9 @@
 package billingapi_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +44,7 @@ func TestRoutes_SignUp(t *testing.T) {
 	w.must("GET", "/v1/accounts/ada", "")
 	w.must("PATCH", "/v1/accounts/ada", `{"name":"Ada","time_zone":"Europe/Berlin"}`)
 	w.must("POST", "/v1/accounts/ada/payment_methods", `{"payment_method":"pm_card_mastercard"}`)
-	w.must("POST", "/v1/accounts/ada/subscriptions/preview", `{"subscription":"s2","sku":"gym","amount":5,"currency":"JPY","trial_days":7}`)
+	w.must("POST", "/v1/accounts/ada/subscriptions/preview", `{"id":"s2","sku":"gym","amount":5,"currency":"JPY","trial_days":7}`)
 	w.must("GET", "/v1/accounts/ada/subscriptions", "")
 	if due := w.must("GET", "/v1/due/payments?date="+today, "").body["data"].([]any); len(due) != 1 {
 		t.Errorf("due payments: %v", due)
@@ -94,7 +96,7 @@ func TestRoutes_Installation(t *testing.T) {
 	w.must("GET", "/v1/charging", "")
 	w.must("PATCH", "/v1/settings", `{"retry_days":[1,2],"catch_up":5,"time_zone":"Europe/Berlin","products":{"gym":"Gym"}}`)
 	w.must("GET", "/v1/settings", "")
-	made := w.must("POST", "/v1/keys", `{"name":"shop","scope":"charge","expires":"2028-01-31T00:00:00.000Z"}`).body
+	made := w.must("POST", "/v1/keys", `{"name":"shop","scope":"charge","expires_at":"2028-01-31T00:00:00.000Z"}`).body
 	w.must("GET", "/v1/keys", "")
 	w.must("DELETE", "/v1/keys/"+made["id"].(string), "")
 	if a := w.ask("admin", "DELETE", "/v1/keys/"+made["id"].(string), "", ""); a.status != 404 {
@@ -108,7 +110,7 @@ func TestRoutes_Lists(t *testing.T) {
 	w := newWorld(t)
 	w.signUp(visa)
 	for i := range 5 {
-		w.must("POST", "/v1/accounts/ada/subscriptions", fmt.Sprintf(`{"subscription":"t%d","sku":"swim","amount":%d,"currency":"EUR",`+
+		w.must("POST", "/v1/accounts/ada/subscriptions", fmt.Sprintf(`{"id":"t%d","sku":"swim","amount":%d,"currency":"EUR",`+
 			`"payment_day":31}`, i, 100+i))
 	}
 	w.ask("admin", "POST", subscription+"/charge", "the charge", `{}`)
@@ -247,4 +249,43 @@ func TestRoutes_History(t *testing.T) {
 	if newest["actor"] != "key admin" || newest["subscription"] != "s1" {
 		t.Errorf("the newest change: %v", newest)
 	}
+}
+
+// TestRoutes_ReadAndPost: a program that reads an object posts a similar one with the members that it has read.
+func TestRoutes_ReadAndPost(t *testing.T) {
+	w := newWorld(t)
+	w.must("POST", "/v1/accounts", `{"id":"ada","email":"ada@example.com","name":"Ada","time_zone":"Europe/Berlin","locale":"de"}`)
+	w.must("POST", "/v1/accounts/ada/payment_methods", `{"payment_method":"pm_card_visa","fallback_payment_method":"pm_card_mastercard"}`)
+	w.must("POST", "/v1/accounts/ada/subscriptions", `{"id":"s1","sku":"gym","amount":1299,"currency":"EUR","payment_day":31,`+
+		`"interval":"quarterly","collection":"manual","reminder_days":3,"installments":4,"address":"1 Rue"}`)
+	w.must("PATCH", "/v1/settings", `{"retry_days":[],"daily":["06:10"],"ended_by":["paused"],"operator":"o@example.com","products":{"gym":"Gym"}}`)
+	similar := func(from, request string, change map[string]any) string {
+		read := w.must("GET", from, "").body
+		maps.Copy(read, change)
+		known := w.spec.Doc.Components.Schemas[request].Value.Properties
+		maps.DeleteFunc(read, func(name string, _ any) bool { return known[name] == nil })
+		text, _ := json.Marshal(read)
+		return string(text)
+	}
+	same := func(a, b map[string]any, but ...string) {
+		t.Helper()
+		for _, name := range append(but, "id", "version", "created_at", "payment_method_given_at") {
+			delete(a, name)
+			delete(b, name)
+		}
+		if !maps.EqualFunc(a, b, func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+			t.Errorf("got %v, want %v", b, a)
+		}
+	}
+	w.must("POST", "/v1/accounts", similar("/v1/accounts/ada", "NewAccount", map[string]any{"id": "bob"}))
+	w.must("POST", "/v1/accounts/bob/payment_methods", similar("/v1/accounts/ada", "PaymentMethod", nil))
+	same(w.must("GET", "/v1/accounts/ada", "").body, w.must("GET", "/v1/accounts/bob", "").body)
+	w.must("POST", "/v1/accounts/bob/subscriptions", similar(subscription, "NewSubscription", nil))
+	same(w.must("GET", subscription, "").body, w.must("GET", "/v1/accounts/bob/subscriptions/s1", "").body, "account")
+	was := w.must("GET", "/v1/settings", "").body
+	now := w.must("PATCH", "/v1/settings", similar("/v1/settings", "SettingsChange", nil)).body
+	if was["version"] != now["version"] {
+		t.Errorf("a change to the same settings: %v to %v", was, now)
+	}
+	same(was, now)
 }

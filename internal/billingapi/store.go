@@ -104,7 +104,7 @@ func (s *server) createKey(w http.ResponseWriter, r *web.Request) error {
 		Name     string    `json:"name"`
 		Scope    key.Scope `json:"scope"`
 		Merchant string    `json:"merchant"`
-		Expires  time.Time `json:"expires"`
+		Expires  time.Time `json:"expires_at" field:"expires"`
 	}
 	err := r.Read(&f)
 	k := key.Key{Name: f.Name, Scope: f.Scope, Merchant: f.Merchant, Expires: f.Expires}

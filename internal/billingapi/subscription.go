@@ -45,8 +45,8 @@ func preview(w http.ResponseWriter, sub *billing.Subscription, err error) error 
 }
 
 type subscriptionForm struct {
-	Subscription string `json:"subscription"`
-	SKU          string `json:"sku"`
+	ID  string `json:"id" field:"subscription"`
+	SKU string `json:"sku"`
 	price
 	PaymentDay   int                `json:"payment_day"`
 	Method       string             `json:"payment_method"`
@@ -64,14 +64,14 @@ type subscriptionForm struct {
 	Name     string `json:"name"`
 	Locale   string `json:"locale"`
 	Customer string `json:"customer"`
-	Fallback string `json:"fallback"`
+	Fallback string `json:"fallback_payment_method" field:"fallback"`
 	TimeZone string `json:"time_zone"`
 }
 
 // readSubscription reads a new subscription, or returns all wrong fields.
 func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscription, err error) {
 	x := form{[]error{r.Read(&f)}}
-	n = billing.NewSubscription{Account: r.PathValue("account"), ID: f.Subscription, SKU: f.SKU, Amount: x.amount(f.price),
+	n = billing.NewSubscription{Account: r.PathValue("account"), ID: f.ID, SKU: f.SKU, Amount: x.amount(f.price),
 		PaymentDay: f.PaymentDay, Method: f.Method, Collection: f.Collection, Start: x.date("start_date", f.Start),
 		TrialDays: f.TrialDays, NextPayment: x.date("next_payment_date", f.NextPayment), Interval: x.interval(f.Interval),
 		ReminderDays: billing.DefaultReminderDays, Installments: f.Installments, Address: f.Address, Email: f.Email,

@@ -163,8 +163,8 @@ const subscription = "/v1/accounts/ada/subscriptions/s1"
 // signUp creates an account with a subscription that is due today.
 func (w *world) signUp(more string) {
 	w.Helper()
-	w.must("POST", "/v1/accounts", `{"account":"ada","email":"ada@example.com"}`)
-	w.must("POST", "/v1/accounts/ada/subscriptions", `{"subscription":"s1","sku":"gym","amount":1299,"currency":"EUR","payment_day":31,`+
+	w.must("POST", "/v1/accounts", `{"id":"ada","email":"ada@example.com"}`)
+	w.must("POST", "/v1/accounts/ada/subscriptions", `{"id":"s1","sku":"gym","amount":1299,"currency":"EUR","payment_day":31,`+
 		more[1:]+`}`)
 }
 

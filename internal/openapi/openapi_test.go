@@ -146,6 +146,52 @@ func TestText_Form(t *testing.T) {
 	}
 }
 
+// A request calls a member as the object does in which it is read, and gives it the same type.
+func TestText_Names(t *testing.T) {
+	type schema struct {
+		Type       string
+		Properties map[string]struct{ Type, Format string }
+	}
+	var d struct {
+		Components struct{ Schemas map[string]schema }
+	}
+	if err := json.Unmarshal([]byte(Text()), &d); err != nil {
+		t.Fatal(err)
+	}
+	for request, x := range map[string]struct{ objects, own string }{
+		"NewAccount":         {"Account", ""},
+		"AccountChange":      {"Account", ""},
+		"PaymentMethod":      {"Account", ""},
+		"NewCardLink":        {"CardLink", ""},
+		"NewSubscription":    {"Subscription Account", "start_date trial_days"}, // the object has the days that follow from them
+		"SubscriptionChange": {"Subscription Plan", "early notify paid_once"},   // instructions
+		"PlanRequest":        {"Plan", "notify"},
+		"NewReceipt":         {"Receipt ManualRequest", "overpaid date"}, // an instruction, and a day instead of a time
+		"NewRefund":          {"Refund", ""},
+		"NewRun":             {"Run", ""},
+		"ChargingChange":     {"Charging", "accept_other_installation"}, // an instruction
+		"SettingsChange":     {"Settings", ""},
+		"NewMerchant":        {"Merchant", ""},
+		"NewPurchase":        {"Order", ""},
+		"NewEndpoint":        {"Endpoint", ""},
+		"EndpointChange":     {"Endpoint", "paused"}, // an instruction
+		"NewKey":             {"Key", ""},
+	} {
+		for name, p := range d.Components.Schemas[request].Properties {
+			of := strings.Fields(x.objects)
+			if !slices.Contains(strings.Fields(x.own), name) && !slices.ContainsFunc(of, func(object string) bool {
+				same, ok := d.Components.Schemas[object].Properties[name]
+				return ok && same == p
+			}) {
+				t.Errorf("%s.%s is not a member of %s with the same type", request, name, x.objects)
+			}
+		}
+		if len(d.Components.Schemas[request].Properties) == 0 {
+			t.Errorf("no %s", request)
+		}
+	}
+}
+
 // Every operation has an ID of its own, a known tag, one scope, and answers for all that can go wrong. Each
 // code of a problem is listed, and each listed code can come from an operation.
 func TestText_Operations(t *testing.T) {

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
@@ -10,10 +9,6 @@ import (
 
 // Account returns the account.
 func Account(a *billing.Account) Object {
-	fee := ""
-	if a.Payer.Fee > 0 {
-		fee = Percent(a.Payer.Fee)
-	}
 	var bounced Object // the address that a mail server rejected permanently
 	if b := a.Bounced; b.Email != "" {
 		bounced = Object{"email", b.Email, "code", b.Code, "at", b.At}
@@ -24,13 +19,10 @@ func Account(a *billing.Account) Object {
 		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
 		"customer?", a.Payer.Customer, // the processor's customer ID
 		"connected_account?", a.Payer.At, // omitted for the platform's own account
-		"application_fee?", fee, // the platform's share of each charge, such as 2.50%
+		"application_fee?", a.Payer.Fee, // the platform's share of each charge, in hundredths of a percent
 		"created_at", a.Created,
 		"unfinished?", a.Copying} // not every copy has the change yet, so update the account again
 }
-
-// Percent formats hundredths of a percent, such as 2.50%.
-func Percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 
 // Card returns the card for display, or nil if there is no card.
 func Card(c *processor.Card) Object {

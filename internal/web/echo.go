@@ -49,7 +49,7 @@ func (r *Request) values() (all []string) {
 	}
 	var body map[string]any
 	_ = json.Unmarshal(r.body, &body) // a body that is not valid has no such members
-	for _, name := range [...]string{"account", "subscription", "sku", "email", "name", "customer", "merchant"} {
+	for _, name := range [...]string{"id", "account", "subscription", "sku", "email", "name", "customer", "merchant"} {
 		if text, ok := body[name].(string); ok {
 			all = append(all, text) // whatever it looks like
 		}

@@ -73,7 +73,7 @@ const head = " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
 func creates(key string, round int) func(worker, n int) string {
 	return func(worker, n int) string {
 		account := fmt.Sprintf("n%d-%d-%d", round, worker, n)
-		body := fmt.Sprintf(`{"subscription":"gym","sku":"GYM","amount":3900,"currency":"GBP","payment_day":15,"email":"%s@example.com"}`, account)
+		body := fmt.Sprintf(`{"id":"gym","sku":"GYM","amount":3900,"currency":"GBP","payment_day":15,"email":"%s@example.com"}`, account)
 		return fmt.Sprintf("POST /v1/accounts/%s/subscriptions%s%s\r\nIdempotency-Key: join/%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			account, head, key, account, len(body), body)
 	}

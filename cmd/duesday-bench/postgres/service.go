@@ -67,7 +67,7 @@ func (s *service) keyed(do http.HandlerFunc) http.HandlerFunc {
 
 type subscription struct {
 	Account      string    `json:"account"`
-	ID           string    `json:"subscription"`
+	ID           string    `json:"id"`
 	SKU          string    `json:"sku"`
 	Status       string    `json:"status"`
 	Email        string    `json:"email,omitempty"`

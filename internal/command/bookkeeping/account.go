@@ -95,7 +95,10 @@ func (p *program) accountShow() *cobra.Command {
 
 func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	v := view.Account(a)
-	bounced, change := "", ""
+	bounced, change, fee := "", "", ""
+	if a.Payer.Fee > 0 {
+		fee = percent(a.Payer.Fee)
+	}
 	if a.Copying {
 		change = "unfinished; update the account again"
 	}
@@ -104,7 +107,7 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	}
 	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", screen.Text(v, "time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
-		"connected account", a.Payer.At, "application fee", screen.Text(v, "application_fee"), "payment method", a.Method, "fallback", a.Fallback,
+		"connected account", a.Payer.At, "application fee", fee, "payment method", a.Method, "fallback", a.Fallback,
 		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", change)
 }
 
@@ -209,6 +212,9 @@ func (p *program) accountAttach() *cobra.Command {
 		return a.Check()
 	})
 }
+
+// percent formats hundredths of a percent, such as 2.50%.
+func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 
 // parsePercent parses 0 to 100 % with at most two decimals, and returns hundredths of a percent.
 func parsePercent(text string) (int, error) {

@@ -9,7 +9,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/session"
-	"github.com/duesday/duesday/internal/view"
 )
 
 func TestPercent(t *testing.T) {
@@ -25,7 +24,7 @@ func TestPercent(t *testing.T) {
 			t.Errorf("%q is taken as %d", text, got)
 		}
 	}
-	if got := view.Percent(250) + view.Percent(5); got != "2.50%0.05%" {
+	if got := percent(250) + percent(5); got != "2.50%0.05%" {
 		t.Error(got)
 	}
 }

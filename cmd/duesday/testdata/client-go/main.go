@@ -36,7 +36,7 @@ func run(ctx context.Context, url, key string, day int) error {
 	}
 	account, subscription := "go", "gym"
 	_, err = must(api.CreateAccountWithResponse(ctx, &duesday.CreateAccountParams{IdempotencyKey: uuid.NewString()},
-		duesday.NewAccount{Account: account, Email: "go@example.com"}))
+		duesday.NewAccount{Id: account, Email: "go@example.com"}))
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func run(ctx context.Context, url, key string, day int) error {
 		return err
 	}
 	made, err := must(api.CreateSubscriptionWithResponse(ctx, account, &duesday.CreateSubscriptionParams{IdempotencyKey: uuid.NewString()},
-		duesday.NewSubscription{Subscription: subscription, Sku: "GYM", Amount: 1299, Currency: "EUR", PaymentDay: &day}))
+		duesday.NewSubscription{Id: subscription, Sku: "GYM", Amount: 1299, Currency: "EUR", PaymentDay: &day}))
 	if err != nil {
 		return err
 	}

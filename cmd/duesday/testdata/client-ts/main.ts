@@ -12,11 +12,11 @@ function must<T>(what: string, r: { data?: T; error?: { code: string; detail?: s
 
 const header = () => ({ "Idempotency-Key": crypto.randomUUID() });
 const path = { account: "typescript", subscription: "gym" };
-must("account", await api.POST("/v1/accounts", { params: { header: header() }, body: { account: path.account, email: "ts@example.com" } }));
+must("account", await api.POST("/v1/accounts", { params: { header: header() }, body: { id: path.account, email: "ts@example.com" } }));
 must("method", await api.POST("/v1/accounts/{account}/payment_methods", { params: { path, header: header() }, body: { payment_method: "pm_card_visa" } }));
 const day = Number(process.argv[4]);
 const made = must("subscription", await api.POST("/v1/accounts/{account}/subscriptions", {
-  params: { path, header: header() }, body: { subscription: path.subscription, sku: "GYM", amount: 1299, currency: "EUR", payment_day: day } }));
+  params: { path, header: header() }, body: { id: path.subscription, sku: "GYM", amount: 1299, currency: "EUR", payment_day: day } }));
 const charged = must("charge", await api.POST("/v1/accounts/{account}/subscriptions/{subscription}/periods/{period}/charge", {
   params: { path: { ...path, period: made.period }, header: header() }, body: {} }));
 const receipts = must("receipts", await api.GET("/v1/receipts", { params: { query: { account: path.account } } }));
