@@ -223,10 +223,21 @@ func TestFake_CardsByLink(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	r := customer(t, p, "", "pm_card_visa")
-	link, err := p.CardLink(t.Context(),
-		processor.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
+	asked := processor.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"}
+	link, err := p.CardLink(t.Context(), asked)
 	if err != nil || link.URL == "" || !link.Expires.After(apitest.Now) {
 		t.Errorf("got %+v, %v", link, err)
+	}
+	if again, err := p.CardLink(t.Context(), asked); err != nil || again != link {
+		t.Errorf("repeated: got %+v, %v", again, err)
+	}
+	asked.Currency = "EUR" // the account has got its first subscription
+	if later, err := p.CardLink(t.Context(), asked); err != nil || later.URL == link.URL {
+		t.Errorf("repeated when the currency has changed: got %+v, %v", later, err)
+	}
+	asked.Payer = customer(t, p, "", "pm_card_visa").Payer
+	if other, err := p.CardLink(t.Context(), asked); err != nil || other.URL == link.URL {
+		t.Errorf("repeated for another customer: got %+v, %v", other, err)
 	}
 	for s, err := range p.Setups(t.Context(), processor.ListRequest{Since: apitest.Now}) {
 		t.Errorf("nobody has given a card: got %+v, %v", s, err)

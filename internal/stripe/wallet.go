@@ -157,7 +157,7 @@ func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (proc
 	if err != nil {
 		return processor.CardLink{}, err
 	}
-	key := "dd_" + digest(r.Key, "link", p.returnURL) // the address is a setting, and may change
+	key := "dd_" + digest(r.Key, "link", p.returnURL, r.Payer.Customer, r.Currency) // all but r.Key may change between repeats
 	params := &sdk.CheckoutSessionCreateParams{Params: api.Params(r.Payer.At, key),
 		Mode: new(string(sdk.CheckoutSessionModeSetup)), Customer: &r.Payer.Customer,
 		Currency: new(strings.ToLower(r.Currency)), SuccessURL: &p.returnURL, Metadata: meta,
