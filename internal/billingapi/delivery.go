@@ -118,18 +118,25 @@ func (s *server) rotateEndpoint(w http.ResponseWriter, r *web.Request) error {
 }
 
 func (s *server) deliveries(w http.ResponseWriter, r *web.Request) error {
+	var state string
 	return web.List(r.Server, w, r, web.ListOptions[*delivery.Message]{Names: []string{"endpoint", "state"},
 		Place: func(m *delivery.Message) string { return m.Place }, View: func(m *delivery.Message) any { return view.Message(m) },
 		Open: func(values url.Values, after string) (iter.Seq2[*delivery.Message, error], error) {
-			f := delivery.Filter{Endpoint: values.Get("endpoint"), State: values.Get("state")}
-			if !slices.Contains([]string{"", delivery.Waiting, delivery.Delivered, delivery.Failed}, f.State) {
+			f := delivery.Filter{Endpoint: values.Get("endpoint")}
+			switch state = values.Get("state"); state {
+			case "", delivery.Delivered, delivery.Failed:
+			case delivery.Waiting:
+				f.State = state // their rows are in a queue of their own
+			default:
 				return nil, billing.Invalid("state", "must be waiting, delivered or failed")
 			}
 			return s.Messages.Messages(r.Context(), f, after), nil
-		}})
+		},
+		Keep: func(m *delivery.Message) bool { return state == "" || m.State == state }})
 }
 
-// replay sends messages again. A repetition replays nothing, because it could send messages a third time.
+// replay sends messages again. A repetition replays what is left of a replay that was cut off: messages that
+// ended before it, because it could send others a third time.
 func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		ID       string    `json:"id"`
@@ -154,8 +161,10 @@ func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
 	m := delivery.Filter{ID: f.ID, Endpoint: f.Endpoint, State: f.State, From: f.From, Until: f.Until}
 	return s.once(w, r, post{status: http.StatusOK, object: "deliveries", asked: f, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
-			if call.Of(ctx).Repeats() != nil {
+			if row := call.Of(ctx).Repeats(); row != nil && f.ID != "" { // one commit is all of it
 				m = delivery.Filter{From: e.Now().AddDate(1, 0, 0)} // no message
+			} else if row != nil {
+				m.Ended = row.Created
 			}
 			n, reaches, err := s.Messages.Replay(ctx, m)
 			return view.Object{"replayed", n, "reaches", reaches}, err

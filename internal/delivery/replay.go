@@ -20,11 +20,12 @@ type Filter struct {
 	ID          string    // of one message
 	State       string    // Waiting, Delivered or Failed
 	From, Until time.Time // of the event: from From to before Until; zero: no bound
+	Ended       time.Time // only messages that ended before; zero: no bound
 }
 
 func (f *Filter) selects(m *Message) bool {
 	return (f.Endpoint == "" || m.Endpoint == f.Endpoint) && (f.ID == "" || m.ID == f.ID) && (f.State == "" || m.State == f.State) &&
-		!m.Created.Before(f.From) && (f.Until.IsZero() || m.Created.Before(f.Until))
+		!m.Created.Before(f.From) && (f.Until.IsZero() || m.Created.Before(f.Until)) && (f.Ended.IsZero() || m.Ended.Before(f.Ended))
 }
 
 // Messages yields the messages that the filter selects, after that Place; "": from the start. Ended ones come

@@ -1,0 +1,59 @@
+package billingapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/duesday/duesday/internal/delivery"
+)
+
+// TestReplay_CutOff: a repeated replay sends what is left of one that was cut off, and nothing a third time.
+func TestReplay_CutOff(t *testing.T) {
+	w := newWorld(t)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer receiver.Close()
+	w.must("POST", "/v1/endpoints", fmt.Sprintf(`{"url":%q}`, receiver.URL))
+	messages := delivery.New(delivery.Options{Store: w.mem, Tables: w.tables, Now: w.now, Days: func(context.Context) (int, error) { return 30, nil }})
+	send := func() {
+		x := messages.NewSender(w.now, true)
+		if _, err := x.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for w.pages("/v1/deliveries?state=waiting") > 0 {
+			if _, err := x.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.Close(t.Context())
+	}
+	for i := range 5 {
+		rows, err := messages.Effect(t.Context(), fmt.Sprint(i), delivery.Event{Type: "period.paid", Data: map[string]any{"account": "ada"}})
+		if err != nil || w.mem.Commit(t.Context(), rows...) != nil {
+			t.Fatal(err)
+		}
+	}
+	send()
+	w.days.Add(1)
+	w.restart()
+	w.faults.left.Store(2)
+	const all = `{"from":"2027-01-01T00:00:00.000Z"}`
+	if a := w.ask("admin", "POST", "/v1/deliveries/replay", "replay", all); a.status < 500 {
+		t.Fatal(a.status, a.text)
+	}
+	w.days.Add(1)
+	w.restart()
+	send()
+	for _, want := range []float64{3, 0} {
+		if a := w.ask("admin", "POST", "/v1/deliveries/replay", "replay", all); a.status != 200 || a.body["replayed"] != want {
+			t.Errorf("%d %s, want %v", a.status, a.text, want)
+		}
+		w.days.Add(1)
+		send()
+	}
+	if n := w.pages("/v1/deliveries?state=delivered"); n != 5 {
+		t.Error(n, "are delivered")
+	}
+}
