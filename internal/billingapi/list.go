@@ -126,11 +126,12 @@ type finder[T any] struct {
 }
 
 func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
+	var of *call.Row // of the parameter idempotency_key
 	return web.List(r.Server, w, r, web.ListOptions[*T]{Names: append(f.names, keyParameter), Place: f.place,
 		View: func(x *T) any { return f.view(x) },
-		Open: func(values url.Values, after string) (iter.Seq2[*T, error], error) {
-			of, err := s.keyed(r, values)
-			if err != nil {
+		Keep: func(x *T) bool { return of == nil || f.path(x) == of.Object },
+		Open: func(values url.Values, after string) (_ iter.Seq2[*T, error], err error) {
+			if of, err = s.keyed(r, values); err != nil {
 				return nil, err
 			}
 			var found iter.Seq2[*T, error]
@@ -150,7 +151,7 @@ func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error 
 				for x, err := range found {
 					if bad, ok := errors.AsType[*billing.ItemError](err); ok {
 						s.Engine.Log.WarnContext(r.Context(), "a list leaves out an item that cannot be read", "error", bad)
-					} else if (err != nil || of == nil || f.path(x) == of.Object) && !yield(x, err) {
+					} else if !yield(x, err) {
 						return
 					}
 				}
