@@ -57,3 +57,16 @@ func TestReplay_CutOff(t *testing.T) {
 		t.Error(n, "are delivered")
 	}
 }
+
+// TestSettings_IfMatch: a change of the settings counts only if they are as they were read.
+func TestSettings_IfMatch(t *testing.T) {
+	w := newWorld(t)
+	w.must("PATCH", "/v1/settings", `{"history_months":30}`)
+	w.match = w.ask("read", "GET", "/v1/settings", "", "").header.Get("ETag")
+	for _, want := range []int{200, 412} {
+		if a := w.ask("admin", "PATCH", "/v1/settings", "", `{"history_months":31}`); a.status != want {
+			t.Errorf("%d %s, want %d", a.status, a.text, want)
+		}
+		w.match = `"1"`
+	}
+}
