@@ -236,3 +236,26 @@ func TestServe_LongList(t *testing.T) {
 		}
 	})
 }
+
+// TestServe_SlowAnswer: a request that takes longer than its answer may is answered all the same.
+func TestServe_SlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPipes()
+		w.take = func(ctx context.Context, _ []byte, _ tracking.Origin) (tracking.Verdict, error) {
+			<-time.After(5 * time.Minute)
+			return tracking.Verdict{Event: "evt_1"}, ctx.Err()
+		}
+		stop := running(t, w, p)
+		client := p.client()
+		response, err := client.Do(request(t, "POST", "http://here"+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, newSecret)))
+		if err != nil || response.StatusCode != 200 {
+			t.Errorf("%v, %v", response, err)
+		} else {
+			_ = response.Body.Close()
+		}
+		client.CloseIdleConnections()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

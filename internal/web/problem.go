@@ -255,6 +255,7 @@ func sendAs(w http.ResponseWriter, content []string, status int, v any) {
 		text, _ = json.Marshal(errFailed.form(w.Header().Get(headerRequest)))
 	}
 	w.Header()["Content-Type"] = content
+	extend(w)
 	w.WriteHeader(status)
 	_, _ = escaped{w}.Write(append(text, '\n')) // a caller that is gone needs no answer
 }

@@ -50,9 +50,14 @@ type part struct{ http.ResponseWriter }
 
 func (p part) Write(text []byte) (int, error) {
 	p.Header().Set("Content-Type", linesType)
-	// Where it cannot be set, the server's own for the whole answer holds.
-	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	extend(p.ResponseWriter)
 	return p.ResponseWriter.Write(text)
+}
+
+// extend gives what is written next its own time, however long the request has taken. Where it cannot be set,
+// the server's own for the whole request holds.
+func extend(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // wantsLines reports whether the caller takes a list as lines.
