@@ -70,3 +70,14 @@ func TestSettings_IfMatch(t *testing.T) {
 		w.match = `"1"`
 	}
 }
+
+// TestLocation: the Location of a new object leads to it, whatever characters its ID has.
+func TestLocation(t *testing.T) {
+	w := newWorld(t)
+	for i, id := range []string{"a?b", "%41", "ä+;~"} {
+		a := w.ask("write", "POST", "/v1/accounts", fmt.Sprint(i), fmt.Sprintf(`{"account":%q,"email":"ada@example.com"}`, id))
+		if at := w.must("GET", a.header.Get("Location"), ""); at.body["id"] != id {
+			t.Errorf("%s: %s", id, at.text)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -118,7 +119,7 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 		return err
 	}
 	if status == http.StatusCreated && strings.HasPrefix("/v1/"+k.Object, r.URL.Path) { // not of a receipt: its object is the subscription
-		w.Header().Set("Location", "/v1/"+k.Object)
+		w.Header().Set("Location", (&url.URL{Path: "/v1/" + k.Object}).EscapedPath())
 	}
 	Send(w, status, answer)
 	return nil
