@@ -3,10 +3,12 @@ package delivery
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -147,4 +149,26 @@ func TestProxy(t *testing.T) {
 	if _, err := newClient(false, nil).Get("http://10.0.0.1:1"); !errors.Is(err, ErrPrivate) || len(proxy.requests()) != 0 {
 		t.Error(err)
 	}
+}
+
+// TestClient_ClosesAHandshake: a receiver that never answers the TLS handshake does not keep the connection of
+// each attempt open.
+func TestClient_ClosesAHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		client := newClient(true, nil)
+		client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return here, nil }
+		ctx, cancel := context.WithTimeout(t.Context(), attemptLimit)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://receiver.example/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = client.Do(r) }()
+		began := time.Now()
+		_ = there.SetReadDeadline(began.Add(time.Hour))
+		if _, err := io.Copy(io.Discard, there); err != nil || time.Since(began) > 2*attemptLimit {
+			t.Error("the connection is open after", time.Since(began), err)
+		}
+	})
 }

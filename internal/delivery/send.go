@@ -79,7 +79,7 @@ func newClient(allowPrivate bool, resolver *net.Resolver) *http.Client {
 	}
 	return &http.Client{
 		Transport: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: laneWorkers,
-			IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
+			IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: attemptLimit, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
