@@ -47,7 +47,7 @@ func (v *view) endpoints(ctx context.Context, c *Check) error {
 	case len(failing) > 0:
 		c.mark(Warning, next, "%s", strings.Join(failing, "; "))
 	case n > 0:
-		c.say("%d receive their messages", n)
+		c.say("%d, none of which has been failing for an hour", n)
 	}
 	return nil
 }
