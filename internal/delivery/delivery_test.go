@@ -3,6 +3,7 @@ package delivery
 import (
 	"encoding/base64"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -352,5 +354,47 @@ func TestFanOut_ManyEvents(t *testing.T) {
 	w.drain(w.sender())
 	if n := w.states()[Delivered]; n != 7*MostEndpoints {
 		t.Errorf("%d delivered", n)
+	}
+}
+
+// TestUnreadable: a damaged endpoint, also the only one, receives nothing, and its messages are failed until it is
+// repaired and they are replayed. The other endpoints are not affected.
+func TestUnreadable(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		w := newWorld(t)
+		bad, good := newReceiver(t, nil), newReceiver(t, nil)
+		e := w.create(bad.URL)
+		if !alone {
+			w.create(good.URL)
+		}
+		w.cause("before", "period.paid") // in the queue when it is damaged
+		set := func(created string) {
+			at := store.NewItem(store.Attribute{Name: schema.CreatedDate, Value: store.S(created)})
+			if err := w.store.Commit(t.Context(), store.Update(w.table, endpointKey(e.ID), at, nil)); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(fresh)
+		}
+		set("yesterday")
+		w.cause("after", "period.failed")
+		w.drain(w.sender())
+		want := map[string]int{Failed: 2}
+		if !alone {
+			want[Delivered] = 2
+		}
+		if got := w.states(); !maps.Equal(got, want) || len(bad.requests()) > 0 {
+			t.Errorf("damaged: %v, want %v", got, want)
+		}
+		if _, _, err := w.Replay(t.Context(), Filter{Endpoint: e.ID}); !errors.Is(err, ErrState) {
+			t.Errorf("replay to a damaged endpoint: %v", err)
+		}
+		set(stamp(e.Created))
+		if n, _, err := w.Replay(t.Context(), Filter{Endpoint: e.ID}); n != 2 || err != nil {
+			t.Errorf("replay: %d, %v", n, err)
+		}
+		w.drain(w.sender())
+		if len(bad.requests()) != 2 {
+			t.Errorf("repaired: %d requests, %v", len(bad.requests()), w.states())
+		}
 	}
 }

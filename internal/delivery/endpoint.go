@@ -35,9 +35,10 @@ func Types() []string {
 
 // The reasons why an endpoint is paused.
 const (
-	ReasonRequested = "requested" // by a person or program
-	ReasonGone      = "gone"      // it has answered 410
-	ReasonFailing   = "failing"   // every delivery has failed for days
+	ReasonRequested  = "requested"  // by a person or program
+	ReasonGone       = "gone"       // it has answered 410
+	ReasonFailing    = "failing"    // every delivery has failed for days
+	ReasonUnreadable = "unreadable" // another tool has damaged its item
 )
 
 // An Endpoint receives messages.

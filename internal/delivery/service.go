@@ -57,7 +57,7 @@ func New(o Options) *Service {
 
 func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
 
-// All yields the endpoints. The caller must not change them. If it yields an error, the error comes last.
+// All yields the endpoints. One that cannot be read is paused. The caller must not change them. If it yields an error, the error comes last.
 func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 	return func(yield func(*Endpoint, error) bool) {
 		for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.table, Partition: endpointsPK}) {
@@ -68,7 +68,9 @@ func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 			e, err := decodeEndpoint(it)
 			if err != nil { // it must not stop charges, nor the other endpoints
 				s.o.Log.WarnContext(ctx, "an endpoint receives nothing", "error", err)
-			} else if !yield(e, nil) {
+				e.Paused, e.Reason = s.now(), ReasonUnreadable
+			}
+			if !yield(e, nil) {
 				return
 			}
 		}

@@ -31,7 +31,9 @@ func (v *view) endpoints(ctx context.Context, c *Check) error {
 		if err != nil {
 			return err
 		}
-		n++
+		if e.Paused.IsZero() {
+			n++
+		}
 		switch {
 		case !e.Paused.IsZero() && e.Reason != delivery.ReasonRequested:
 			gone = append(gone, e.ID+" is paused ("+e.Reason+")")
