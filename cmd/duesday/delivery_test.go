@@ -121,6 +121,45 @@ func TestDelivery(t *testing.T) {
 	c.must("verify")
 }
 
+// listens gives the endpoint's secret to the ear, whose address it has.
+func (c *cli) listens(e *ear, types string) {
+	c.t.Helper()
+	made := c.object(exitDone, "endpoint", "create", e.URL, "--types", types)
+	var err error
+	if e.key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(made["secret"].(string), "whsec_")); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestDelivery_Purchases: an endpoint hears once that a purchase is fulfilled, and once that it is unsubscribed,
+// after the commands have succeeded.
+func TestDelivery_Purchases(t *testing.T) {
+	c, e := newServeCLI(t), newEar(t)
+	c.must("store", "create")
+	c.listens(e, "purchase.*")
+	c.serve("--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll", "--allow-private")
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	price := c.askAt("acct_shop", "POST", "/v1/prices",
+		"unit_amount=900&currency=usd&recurring[interval]=month&product_data[name]=Gym")["id"].(string)
+	sold := c.object(exitDone, "purchase", "create", "--account", shopAccount, "--kind", "subscription", "--key", "1", "--price", price,
+		"--email", "ann@example.com", "--payment-method", "pm_card_visa")
+	id := sold["purchase"].(map[string]any)["id"].(string)
+	c.await(1)
+	c.until("the fulfilment is told", func() bool { return e.heard("purchase.fulfilled", 1) })
+	for name := range c.object(exitDone, "purchase", "show", id)["purchase"].(map[string]any)["subscriptions"].(map[string]any) {
+		c.askAt("acct_shop", "DELETE", "/v1/subscriptions/"+name, "")
+	}
+	c.flush()
+	c.await(1)
+	c.until("the end is told", func() bool { return e.heard("purchase.unsubscribed", 1) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, body := range e.ids {
+		contains(t, body, `"data":{"merchant":"`+shopAccount+`","purchase":"`+id+`"}`)
+	}
+	equal(t, "messages, and wrong signatures", []int{len(e.types), e.wrong}, []int{2, 0})
+}
+
 // refusedWith runs a command that fails with the code and the text.
 func (c *cli) refusedWith(code int, text string, args ...string) {
 	c.t.Helper()

@@ -15,10 +15,12 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/delivery/cause"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/test/shop"
 	"github.com/duesday/duesday/internal/test/storetest"
@@ -42,10 +44,12 @@ type scene struct {
 	to    *delivery.Service
 	count *counter
 	seen  map[string]bool // rows of effects
+
+	versions map[string][]float64 // of messages about a refund or dispute, by its id, in the order of told
 }
 
 func newScene(t *testing.T, endpoint bool) *scene {
-	s := &scene{Shop: shop.New(t, 1, 0), seen: map[string]bool{}}
+	s := &scene{Shop: shop.New(t, 1, 0), seen: map[string]bool{}, versions: map[string][]float64{}}
 	s.count = &counter{Faulty: storetest.NewFaulty(s.Mem)}
 	s.Engine = s.Shop.Engine(s.count, s.Box)
 	s.to = delivery.New(delivery.Options{Store: s.Mem, Tables: s.Shop.Tables, Now: time.Now,
@@ -62,8 +66,14 @@ func newScene(t *testing.T, endpoint bool) *scene {
 
 func (s *scene) subscribe(account, method string) billing.Name {
 	s.Helper()
-	n := billing.NewSubscription{Account: account, Email: "a@example.com", ID: "s", SKU: "k", PaymentDay: s.Due.Day(),
-		Method: method, ReminderDays: 7, NextPayment: s.Due}
+	return s.subscribeFor(account, method, s.Due)
+}
+
+// subscribeFor creates a subscription whose first payment is on the day.
+func (s *scene) subscribeFor(account, method string, day civil.Date) billing.Name {
+	s.Helper()
+	n := billing.NewSubscription{Account: account, Email: "a@example.com", ID: "s", SKU: "k", PaymentDay: day.Day(),
+		Method: method, ReminderDays: 7, NextPayment: day}
 	usd, err := money.ParseCurrency("USD")
 	if err != nil {
 		s.Fatal(err)
@@ -108,6 +118,11 @@ func (s *scene) told() (all []string) {
 			}
 			if !s.seen[e.ID] {
 				s.seen[e.ID] = true
+				for _, noun := range []string{"refund", "dispute"} {
+					if id, ok := events[0].Data[noun].(string); ok {
+						s.versions[id] = append(s.versions[id], events[0].Data["version"].(float64))
+					}
+				}
 				all = append(all, strings.Join(types, " "))
 			}
 		}
@@ -163,6 +178,102 @@ func TestCauses(t *testing.T) {
 		s.told()
 		s.run()
 		s.want("no method", "period.parked", "run.finished")
+	})
+}
+
+// TestCauses_OfOthers: refunds and disputes that others make at the processor write one row each time their state
+// changes, and none while nothing is new. Each later message of one has a higher version.
+func TestCauses_OfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, true)
+		n := s.subscribe("1", "pm_card_visa")
+		s.run()
+		s.told()
+		sub, err := s.Subscription(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		collect := func(what string, types ...string) {
+			t.Helper()
+			for range 2 { // again: nothing is new
+				if _, err := s.Refunds().Collect(t.Context(), time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+				s.want(what, types...)
+				types = nil
+			}
+		}
+		for _, x := range []struct {
+			kind   processor.ReversalKind
+			states string // at the processor, one after the other
+			types  string
+		}{
+			{processor.Disputed, "pending succeeded failed", "dispute.created dispute.lost dispute.won"},
+			{processor.Disputed, "pending failed", "dispute.created dispute.won"},
+			{processor.Disputed, "pending canceled", "dispute.created dispute.canceled"},
+			{processor.Refunded, "pending succeeded failed", "refund.created refund.succeeded refund.failed"},
+			{processor.Refunded, "pending canceled", "refund.created refund.canceled"},
+			{processor.Disputed, "succeeded", "dispute.created+dispute.lost"},
+		} {
+			var id string
+			types := strings.Fields(x.types)
+			for i, state := range strings.Fields(x.states) {
+				if id == "" {
+					r, err := s.Box.MakeReversal(processor.Reversal{Kind: x.kind, Ref: sub.LastCharge, Amount: sub.Amount, State: processor.ReversalState(state)})
+					if err != nil {
+						t.Fatalf("%s %s: %v", x.kind, x.states, err)
+					}
+					id = r.ID
+				} else if err := s.Box.MoveReversal(id, processor.ReversalState(state)); err != nil {
+					t.Fatalf("%s %s: %v", x.kind, x.states, err)
+				}
+				collect(fmt.Sprintf("%s %s, %s", x.kind, x.states, state), strings.ReplaceAll(types[i], "+", " "))
+			}
+		}
+		asks := &billing.ReversalRecord{Name: n, ReversalID: "du_1", Ref: "du_1", Kind: processor.Disputed, State: processor.ReversalInquiry}
+		refused := &billing.ReversalRecord{Name: n, ReversalID: "rf_1", Kind: processor.Refunded, State: processor.ReversalFailed}
+		claims, shown := *asks, *refused
+		claims.State, shown.Ref = processor.ReversalPending, "re_1"
+		for _, x := range []struct {
+			was, now *billing.ReversalRecord
+			types    string
+		}{{nil, asks, "dispute.created"}, {asks, &claims, "dispute.updated"}, {nil, refused, "refund.created refund.failed"},
+			{refused, &shown, "refund.updated"}} { // the sandbox has no inquiries, and refuses nothing that it shows then
+			rows, err := s.Records.Reversed(t.Context(), x.was, x.now)
+			if err == nil {
+				err = s.Mem.Commit(t.Context(), rows...)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.want("a record", x.types)
+			<-time.After(time.Second)
+		}
+		if len(s.versions) != 8 {
+			t.Errorf("versions: %v", s.versions)
+		}
+		for id, versions := range s.versions {
+			if !slices.IsSorted(versions) || len(slices.Compact(slices.Clone(versions))) != len(versions) {
+				t.Errorf("%s: versions %v", id, versions)
+			}
+		}
+	})
+}
+
+// TestCauses_Reminder: the reminder of a payment writes one row, and the next run writes none.
+func TestCauses_Reminder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, true)
+		s.subscribeFor("1", "pm_card_visa", s.Due.AddDays(7))
+		s.subscribeFor("2", "pm_card_visa", s.Due.AddDays(8))
+		s.told()
+		<-time.After(time.Second)
+		for _, types := range [][]string{{"reminder.due", "run.finished"}, {"run.finished"}} {
+			if _, err := job.Reminders(t.Context(), s.Engine, job.Options{Workers: 1}); err != nil {
+				t.Fatal(err)
+			}
+			s.want("reminders", types...)
+		}
 	})
 }
 
