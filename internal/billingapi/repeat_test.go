@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/delivery"
@@ -78,6 +79,24 @@ func TestLocation(t *testing.T) {
 		a := w.ask("write", "POST", "/v1/accounts", fmt.Sprint(i), fmt.Sprintf(`{"account":%q,"email":"ada@example.com"}`, id))
 		if at := w.must("GET", a.header.Get("Location"), ""); at.body["id"] != id {
 			t.Errorf("%s: %s", id, at.text)
+		}
+	}
+}
+
+// TestValues_NotInAKey: what no key of the store can have is not found or refused, and nothing of it reaches
+// the store.
+func TestValues_NotInAKey(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	for _, value := range []string{"%ff", strings.Repeat("x", 3000)} {
+		for path, want := range map[string]int{"/v1/subscriptions?sku=": 422, "/v1/subscriptions?email=": 422, "/v1/accounts?customer=": 422,
+			"/v1/accounts/ada/history?subscription=": 422, "/v1/accounts/": 404, "/v1/accounts/ada/subscriptions/": 404, "/v1/runs/": 404} {
+			if a := w.ask("read", "GET", path+value, "", ""); a.status != want {
+				t.Errorf("%s: %d %s", path, a.status, a.text)
+			}
+		}
+		if a := w.ask("admin", "POST", "/v1/endpoints/"+value+"/rotate", "rotate", `{}`); a.status != 404 {
+			t.Errorf("%d %s", a.status, a.text)
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/key"
 )
@@ -23,7 +25,15 @@ var (
 	errCross = &Problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "pages from another origin cannot call this API"}
 )
 
-func isClean(p string) bool { return path.Clean(p) == p }
+// isClean reports whether the mux would not redirect the path, and whether its values can be those of a key.
+func isClean(p string) bool {
+	return path.Clean(p) == p && !slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return !isValue(part) })
+}
+
+const maxValue = 500 // bytes; no stored ID, address or other value that a request can name is longer
+
+// isValue reports whether the text of a path or query can name something that is stored.
+func isValue(text string) bool { return len(text) <= maxValue && utf8.ValidString(text) }
 
 // admit returns the key of a request. All invalid keys get the same answer; the log has the reason.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error) {

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -43,6 +44,8 @@ func (r *Request) Values(names ...string) (url.Values, error) {
 			p.Errors = append(p.Errors, FieldProblem{Code: "unknown", Detail: allowed("parameters", names)})
 		} else if len(all) > 1 {
 			p.Errors = append(p.Errors, FieldProblem{Code: "repeated", Parameter: name, Detail: "must appear only once"})
+		} else if name != "cursor" && !isValue(all[0]) { // which the store could not look up
+			p.Errors = append(p.Errors, FieldProblem{Code: "invalid", Parameter: name, Detail: fmt.Sprintf("must be UTF-8 of at most %d bytes", maxValue)})
 		}
 	}
 	if len(p.Errors) > 0 {

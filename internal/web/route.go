@@ -95,7 +95,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *Request) (err error) {
 	if r.Key, err = s.admit(w, r.Request); err != nil {
 		return err
 	}
-	if !isClean(r.URL.Path) { // the mux would redirect it
+	if !isClean(r.URL.Path) {
 		return errNoRoute
 	}
 	handler, pattern := s.api.Handler(r.Request)
