@@ -36,7 +36,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/billing/job/run.go run":                          "how long a run took is measured, and decides nothing",
 			"internal/httpapi/server.go New":                           "the default of Options.Now",
 			"internal/web/server.go New":                               "the default of Options.Now",
-			"internal/web/stream.go Write":                             "the deadlines of a connection are on the real clock",
+			"internal/web/stream.go extend":                            "the deadlines of a connection are on the real clock",
 			"internal/screen/progress.go show":                         "a bar is about real time",
 			"internal/screen/progress.go Progress":                     "a bar is about real time",
 			"internal/sandbox/sandbox.go newSandbox":                   "the default of Options.Now",
