@@ -76,7 +76,7 @@ func TestSettings_IfMatch(t *testing.T) {
 func TestLocation(t *testing.T) {
 	w := newWorld(t)
 	for i, id := range []string{"a?b", "%41", "ä+;~"} {
-		a := w.ask("write", "POST", "/v1/accounts", fmt.Sprint(i), fmt.Sprintf(`{"account":%q,"email":"ada@example.com"}`, id))
+		a := w.ask("write", "POST", "/v1/accounts", fmt.Sprint(i), fmt.Sprintf(`{"id":%q,"email":"ada@example.com"}`, id))
 		if at := w.must("GET", a.header.Get("Location"), ""); at.body["id"] != id {
 			t.Errorf("%s: %s", id, at.text)
 		}
