@@ -102,6 +102,15 @@ func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 		"request: %w", asked.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
 }
 
+// CheckKey returns a FieldError if the call's key came from a command line and is not valid. Package web checks
+// the key of a request, of which only the hash is stored.
+func CheckKey(ctx context.Context) error {
+	if c := call.Of(ctx); c != nil && c.Hash == "" {
+		return CheckText("key", c.Key, MaxID)
+	}
+	return nil
+}
+
 // Keyed returns the request that was committed under the call's key before, or nil if there is none
 // or the call has no key. It returns ErrState if that was another request. The caller fixes its
 // request before the first commit: of two requests with one key, the second gets a

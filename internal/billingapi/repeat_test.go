@@ -100,3 +100,22 @@ func TestValues_NotInAKey(t *testing.T) {
 		}
 	}
 }
+
+// TestKeys_AnyForm: an idempotency key that package web accepts is good for every request.
+func TestKeys_AnyForm(t *testing.T) {
+	for _, key := range []string{strings.Repeat("k", 254), "4242424242424242", " a ", "a#b/c", `"<&~`} {
+		w := newWorld(t)
+		w.signUp(visa)
+		if a := w.ask("charge", "POST", subscription+"/charge", key, `{}`); a.status != 200 || w.charged() != 1 {
+			t.Errorf("%q: %d %s", key, a.status, a.text)
+		}
+		paid := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)[0].(map[string]any)["number"].(string)
+		if a := w.ask("charge", "POST", "/v1/receipts/"+paid+"/refunds", key+"r", `{"account":"ada"}`); a.status != 201 {
+			t.Errorf("%q: %d %s", key, a.status, a.text)
+		}
+		w.days.Add(28)
+		if a := w.ask("charge", "POST", subscription+"/receipts", key+"m", `{"period":1}`); a.status != 201 {
+			t.Errorf("%q: %d %s", key, a.status, a.text)
+		}
+	}
+}

@@ -33,7 +33,7 @@ type PeriodCharged struct {
 // now. It returns no error for a paid period, because the same request may have succeeded before.
 func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharge) (a PeriodCharged, err error) {
 	if err := errors.Join(billing.CheckText("reopen", r.Reopen, billing.MaxText),
-		billing.CheckText("key", call.KeyOf(ctx), billing.MaxID)); err != nil {
+		billing.CheckKey(ctx)); err != nil {
 		return a, err
 	}
 	if r.Period < 0 && r.Period != billing.AnyPeriod {

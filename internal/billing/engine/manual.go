@@ -71,7 +71,7 @@ type Recorded struct {
 // request, and then cancels the intent. If the customer pays the intent in the meantime, the manual
 // payment becomes an overpayment. CreateReceipt returns ErrState if the period is paid or not due.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
-	if err := errors.Join(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), m.Check()); err != nil {
+	if err := errors.Join(billing.CheckKey(ctx), m.Check()); err != nil {
 		return nil, err
 	}
 	full, err := e.Subscription(ctx, n)

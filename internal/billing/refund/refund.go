@@ -53,7 +53,7 @@ var ErrNoRefunds = errors.New("this processor cannot refund")
 // answered before. The record may come with an error: it is failed if the processor has refused the
 // refund (ErrState), and requested if the answer was lost (the processor's error).
 func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecord, repeated bool, err error) {
-	if err := errors.Join(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), o.Check()); err != nil {
+	if err := errors.Join(billing.CheckKey(ctx), o.Check()); err != nil {
 		return nil, false, err
 	}
 	if _, ok := s.proc.(processor.Refunder); !ok {
