@@ -22,6 +22,8 @@ var (
 	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
 	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "run_in_progress", Title: "Another run is in progress",
 		Detail: "another run is in progress; one runs at a time"}
+	errReporting = &web.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable",
+		Detail: "another report is being made; one is made at a time"}
 )
 
 // problem returns the answer to an error of billing, without values of the request. It logs an error of which

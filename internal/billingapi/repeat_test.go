@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/duesday/duesday/internal/delivery"
@@ -117,5 +118,27 @@ func TestKeys_AnyForm(t *testing.T) {
 		if a := w.ask("charge", "POST", subscription+"/receipts", key+"m", `{"period":1}`); a.status != 201 {
 			t.Errorf("%q: %d %s", key, a.status, a.text)
 		}
+	}
+}
+
+// TestReport_OneAtATime: reports, which read the whole store, do not keep it from charges.
+func TestReport_OneAtATime(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	var once sync.Once
+	began := false
+	w.faults.scan = func() {
+		once.Do(func() {
+			began = true
+			if a := w.ask("read", "GET", "/v1/report", "", ""); a.status != 503 || a.header.Get("Retry-After") == "" {
+				t.Errorf("beside another: %d %s", a.status, a.text)
+			}
+		})
+	}
+	for range 2 {
+		w.must("GET", "/v1/report", "")
+	}
+	if !began {
+		t.Error("no scan")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -30,11 +31,14 @@ type Options struct {
 	Look     func(ctx context.Context) []status.Check // returns the latest checks of the installation's health
 }
 
-type server struct{ Options }
+type server struct {
+	Options
+	reporting atomic.Bool // a report is being made, which reads the whole store
+}
 
 // Routes returns the routes. A key that is bound to a merchant may call none of them.
 func Routes(o Options) []web.Route {
-	s := &server{o}
+	s := &server{Options: o}
 	all := slices.Concat(s.subscribers(), s.others(), s.deliveryRoutes())
 	for i := range all {
 		do := all[i].Do

@@ -28,7 +28,7 @@ const (
 	yearOfDays = 366 // most days of expected charges
 )
 
-// report scans the store, as the command does.
+// report scans the store, as the command does, one request at a time.
 func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 	values, err := r.Values("from", "to", "days")
 	x := form{[]error{err}}
@@ -56,6 +56,10 @@ func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
+	if !s.reporting.CompareAndSwap(false, true) {
+		return errReporting
+	}
+	defer s.reporting.Store(false)
 	made, err := e.Report(r.Context(), q)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -192,6 +193,14 @@ type faulty struct {
 	lost atomic.Bool  // the reply of the last one of them is lost
 	dead atomic.Bool
 	done atomic.Int64 // commits
+	scan func()       // called at each scan; may be nil
+}
+
+func (f *faulty) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, error] {
+	if f.scan != nil {
+		f.scan()
+	}
+	return f.Store.Scan(ctx, sc)
 }
 
 func (f *faulty) Commit(ctx context.Context, writes ...store.Write) error {
