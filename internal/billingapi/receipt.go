@@ -3,6 +3,7 @@ package billingapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -135,6 +136,9 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 	found, err := s.find(r.Context(), f.Account, r.PathValue("number"))
 	if err != nil {
 		return err
+	}
+	if found.Kind == billing.Overpayment { // the period has a charge, too
+		return fmt.Errorf("the receipt is of a manual payment; return the money the way it was paid: %w", billing.ErrState)
 	}
 	o.Name, o.Period = found.Name, found.Period
 	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(found.Name), asked: f, resumes: true,

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // TestReplay_CutOff: a repeated replay sends what is left of one that was cut off, and nothing a third time.
@@ -140,5 +142,29 @@ func TestReport_OneAtATime(t *testing.T) {
 	}
 	if !began {
 		t.Error("no scan")
+	}
+}
+
+// TestRefund_Overpayment: a refund of a manual payment that was too much does not return the period's charge.
+func TestRefund_Overpayment(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	w.must("POST", subscription+"/charge", `{}`)
+	for it, err := range w.mem.Query(t.Context(), store.Query{Table: w.tables.RecurringPayments.Name, Partition: billing.AccountPK("ada"), Prefix: billing.RecPrefix}) {
+		r, derr := billing.DecodeReceipt(it)
+		if err != nil || derr != nil {
+			t.Fatal(err, derr)
+		}
+		r.Kind, r.Charge = billing.Overpayment, "wire 7"
+		if err := w.mem.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, r.Item())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any) {
+		r := x.(map[string]any)
+		want := map[any]int{"charge": 201, "overpayment": 409}[r["kind"]]
+		if a := w.ask("charge", "POST", fmt.Sprint("/v1/receipts/", r["number"], "/refunds"), fmt.Sprint(r["kind"]), `{"account":"ada","amount":1,"currency":"EUR"}`); a.status != want {
+			t.Errorf("%s: %d %s", r["kind"], a.status, a.text)
+		}
 	}
 }
