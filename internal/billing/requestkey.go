@@ -52,6 +52,7 @@ func (k *KeyedRequest) Fix(ctx context.Context) {
 		k.attributes(w)
 		w.item.Set(schema.Account, store.S(k.Account))
 		c.Extra = w.item
+		call.Creates(ctx, "accounts/"+k.Account+"/subscriptions/"+k.ID) // from a command line
 	}
 }
 

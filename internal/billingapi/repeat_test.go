@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -165,6 +168,33 @@ func TestRefund_Overpayment(t *testing.T) {
 		want := map[any]int{"charge": 201, "overpayment": 409}[r["kind"]]
 		if a := w.ask("charge", "POST", fmt.Sprint("/v1/receipts/", r["number"], "/refunds"), fmt.Sprint(r["kind"]), `{"account":"ada","amount":1,"currency":"EUR"}`); a.status != want {
 			t.Errorf("%s: %d %s", r["kind"], a.status, a.text)
+		}
+	}
+}
+
+// TestLists_KeyOfACommand: the key of a command finds what it has done, without the account.
+func TestLists_KeyOfACommand(t *testing.T) {
+	w := newWorld(t)
+	w.signUp(visa)
+	e, err := engine.Open(t.Context(), engine.Options{Store: w.mem, Tables: w.tables, Processor: w.box, Now: w.now, Config: engine.DefaultConfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := billing.Name{Account: "ada", ID: "s1"}
+	by := func(key string) context.Context {
+		return call.With(t.Context(), &call.Call{Actor: "user anna", Key: key, Table: e.Table, Now: w.now})
+	}
+	_, err = e.ChargePeriod(by("charge"), n, engine.PeriodCharge{})
+	if err == nil {
+		_, _, err = e.Refunds().Refund(by("refund"), refund.Order{Name: n})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/v1/receipts?idempotency_key=charge": 1, "/v1/receipts?idempotency_key=refund": 1, "/v1/subscriptions?idempotency_key=charge": 1,
+		"/v1/refunds?idempotency_key=refund": 1, "/v1/refunds?idempotency_key=charge": 0, "/v1/refunds?idempotency_key=must+1": 0} {
+		if got := w.pages(path); got != want {
+			t.Errorf("%s: %d rows, want %d", path, got, want)
 		}
 	}
 }
