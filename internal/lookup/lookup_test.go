@@ -334,3 +334,35 @@ func TestSubscriptions_WhileStatusesChange(t *testing.T) {
 		}
 	}
 }
+
+// TestSubscriptions_ManyRows: a list of more rows than are read at once is whole, from any place on.
+func TestSubscriptions_ManyRows(t *testing.T) {
+	w := newWorld(t, 1)
+	e := w.engine()
+	var want []string
+	var batch []billing.NewSubscription
+	for i := range 900 {
+		s := w.subscription("a", fmt.Sprint(1000+i), "gold", "pm_card_visa")
+		batch, want = append(batch, s), append(want, "gold#a/"+s.ID)
+	}
+	_, err := e.ImportBatch(t.Context(), batch)
+	w.must(err)
+	for i := range 900 {
+		if i%3 != 0 && i < 800 {
+			_, err = e.Pause(t.Context(), billing.Name{Account: "a", ID: fmt.Sprint(1000 + i)})
+			w.must(err)
+		}
+	}
+	for i := -1; i < len(want); i += 50 {
+		after := ""
+		if i >= 0 {
+			after = want[i]
+		}
+		if got := w.list(e, lookup.Filter{}, after); !slices.Equal(got, want[i+1:]) {
+			t.Errorf("after %q: %d rows, want %d", after, len(got), len(want)-i-1)
+		}
+	}
+	if got := w.list(e, lookup.Filter{Status: billing.Paused, SKU: "gold"}, ""); len(got) != 533 {
+		t.Error(len(got), "are paused")
+	}
+}

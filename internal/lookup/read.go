@@ -59,26 +59,27 @@ func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after stri
 	return items(ctx, e, f.rows(ctx, e, after), after, fits, billing.DecodeSubscription)
 }
 
-// rowsAtOnce is how many rows are read before their items. A subscription whose status changes between the
-// reads of two partitions can be missing, so they are read together.
+// rowsAtOnce is how many rows of each partition are read before their items. A subscription whose status
+// changes between the reads of two partitions can be missing, so they are read together.
 const rowsAtOnce = 256
 
 // rows yields the filter's rows, from the row after on.
 func (f *Filter) rows(ctx context.Context, e *billing.Records, after string) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
-		for page := make([]store.Item, rowsAtOnce); len(page) == rowsAtOnce; {
-			page = page[:0]
+		for more := true; more; {
+			more = false
 			var parts []iter.Seq2[store.Item, error]
 			for _, status := range statuses {
 				for end := range billing.Shards(e.Opened.Shards) {
 					if f.Status == "" || f.Status == status {
-						parts = append(parts, e.Store.Query(ctx, f.query(e.Table, string(status)+end, after)))
+						parts = append(parts, tell(e.Store.Query(ctx, f.query(e.Table, string(status)+end, after)), &more))
 					}
 				}
 			}
+			var page []store.Item
 			var failed error
 			for r, err := range merged(parts) {
-				if failed = err; err != nil || len(page) == rowsAtOnce {
+				if failed = err; err != nil || more { // a partition may have other rows before this one
 					break
 				}
 				if sk := r.Str(schema.SK); sk != after { // else it was in the page before, or has two statuses
@@ -98,9 +99,22 @@ func (f *Filter) rows(ctx context.Context, e *billing.Records, after string) ite
 	}
 }
 
+// tell yields the rows of a query, and sets more at their end if they are as many as a query returns.
+func tell(rows iter.Seq2[store.Item, error], more *bool) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		n := 0
+		for r, err := range rows {
+			if n++; !yield(r, err) {
+				return
+			}
+		}
+		*more = *more || n == rowsAtOnce
+	}
+}
+
 // query returns the query of the filter's rows in one partition, from the row after on.
 func (f *Filter) query(table, end, after string) store.Query {
-	q := store.Query{Table: table, Partition: byStatus + end, From: after, Limit: rowsAtOnce + 1}
+	q := store.Query{Table: table, Partition: byStatus + end, From: after, Limit: rowsAtOnce}
 	if f.SKU != "" {
 		q.From, q.To = max(after, f.SKU+"#"), f.SKU+"$" // $ follows #
 	}
