@@ -76,6 +76,8 @@ func TestServe_Billing(t *testing.T) {
 	_, header, shown := c.call(http.MethodGet, subscription, "", "")
 	equal(t, "paid", []any{shown["status"], shown["period"], shown["paid_periods"], header.Get("ETag") != ""}, []any{"active", 1.0, 1.0, true})
 	_, _, receipts := c.call(http.MethodGet, "/v1/receipts?account=ada", "", "")
+	unfollowed, _, none := c.call(http.MethodGet, "/v1/merchants", "", "")
+	equal(t, "Stripe is not followed", []any{unfollowed, none["code"]}, []any{409, "not_followed"})
 	equal(t, "receipts", []any{len(receipts["data"].([]any)), receipts["has_more"]}, []any{1, false})
 	status, _, _ := c.call(http.MethodPost, "/v1/runs", "audit", `{"kind":"verify"}`)
 	equal(t, "verify", status, http.StatusAccepted)

@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 const orderBody = `{"merchant":"` + account + `","kind":"legacy","amount":1299,"currency":"EUR","description":"A book"}`
@@ -121,6 +123,17 @@ func TestAPI_WithoutKeys(t *testing.T) {
 	o.Shop, o.Record = nil, nil
 	if a := do(t, authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/merchants", "")); a.status != 404 {
 		t.Errorf("without a shop: got %d %s", a.status, a.text)
+	}
+	o.Routes = []web.Route{{Pattern: "GET /v1/other", Scope: key.Read}}
+	server = newServer(t, httpapi.New(o))
+	for _, to := range routes {
+		a := do(t, authorized(t, to.method, server+to.path, ""))
+		if a.status != 409 || a.code != "not_followed" || !strings.Contains(a.text, "DUESDAY_STRIPE_KEY") {
+			t.Errorf("%s beside other routes, without a shop: got %d %s", to.path, a.status, a.text)
+		}
+	}
+	if a := do(t, request(t, "GET", server+"/v1/merchants", "", "Authorization", "Bearer x")); a.status != 401 {
+		t.Errorf("without a key: got %d %s", a.status, a.text)
 	}
 }
 

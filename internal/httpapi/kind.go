@@ -29,6 +29,8 @@ var (
 		Detail: "the outcome of the order is unknown; repeat it with the same key"}
 	errStripeKey = &web.Problem{Status: http.StatusBadGateway, Code: "stripe_key", Title: "Stripe refuses the server's key",
 		Detail: "Stripe refuses this server's key, so nothing was charged; the operator must replace the key"}
+	errNotFollowed = &web.Problem{Status: http.StatusConflict, Code: "not_followed", Title: "The server does not follow Stripe",
+		Detail: "this server does not follow Stripe, so it has no purchases; the operator turns that on with DUESDAY_STRIPE_KEY for duesday serve"}
 	errUnsigned = &web.Problem{Status: http.StatusBadRequest, Code: codeSignature, Title: titleSignature,
 		Detail: "the Stripe-Signature header is missing"}
 )

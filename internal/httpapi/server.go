@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +38,8 @@ type Options struct {
 	web.Options
 
 	Inbox Inbox // needed with Hooks
-	// Shop, Record and Backend are what the routes are about; without a Shop, there are no routes.
+	// Shop, Record and Backend are what the routes are about. Without a Shop, each route of this package answers
+	// that Stripe is not followed, or does not exist if there are no routes of other packages.
 	Shop    Shop
 	Record  Record
 	Backend Backend
@@ -89,8 +91,16 @@ func New(o Options) *web.Server {
 	if !o.Poll.Given.IsZero() {
 		all.Paths[PollPath] = s.servePoll
 	}
-	if o.Shop != nil {
-		all.Routes = slices.Concat(all.Routes, s.routes())
+	if o.Shop == nil {
+		s.o.Shop = struct{ Shop }{}
+	}
+	if own := s.routes(); o.Shop != nil || len(o.Routes) > 0 {
+		for i := range own {
+			if o.Shop == nil {
+				own[i].Do = func(http.ResponseWriter, *web.Request) error { return errNotFollowed }
+			}
+		}
+		all.Routes = slices.Concat(all.Routes, own)
 	}
 	return web.New(all)
 }
