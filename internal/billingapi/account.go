@@ -115,7 +115,11 @@ func (s *server) cardLink(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Subscription string `json:"subscription"`
 	}
-	if err := r.Read(&f); err != nil {
+	err := r.Read(&f)
+	if f.Subscription != "" {
+		err = errors.Join(err, billing.CheckID("subscription", f.Subscription))
+	}
+	if err != nil {
 		return err
 	}
 	return s.once(w, r, post{status: http.StatusOK, object: "accounts/" + id, asked: f, resumes: true,

@@ -110,7 +110,7 @@ func (s *server) cancel(w http.ResponseWriter, r *web.Request) error {
 // skip skips the parked period, or all periods that are due before the day until.
 func (s *server) skip(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
-		Until string `json:"until"`
+		Until string `json:"until" empty:"no"`
 	}
 	var x form
 	err := r.Read(&f)

@@ -141,7 +141,7 @@ func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		ID       string    `json:"id"`
 		Endpoint string    `json:"endpoint"`
-		State    string    `json:"state" decides:"id"`
+		State    string    `json:"state" decides:"id" empty:"no"`
 		From     time.Time `json:"from" decides:"id until"`
 		Until    time.Time `json:"until"`
 	}

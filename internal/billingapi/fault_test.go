@@ -45,6 +45,10 @@ func TestFaults_Fields(t *testing.T) {
 		{"POST", "/v1/accounts/ada/payment_methods", `{"payment_method":5,"application_fee":-1,"SECRET":{}}`, "# payment_method application_fee"},
 		{"POST", "/v1/accounts/ada/payment_methods", `{"SECRET":{}}`, "# customer"},
 		{"POST", "/v1/accounts/ada/card_links", `{"subscription":5,"SECRET":1}`, "# subscription"},
+		{"POST", "/v1/accounts/ada/card_links", `{"subscription":"SE CRET"}`, "subscription"},
+		{"POST", "/v1/keys", `{"name":"shop","scope":"read","merchant":""}`, "merchant"}, // it would see everybody
+		{"POST", subscription + "/skip", `{"until":""}`, "until"},
+		{"GET", "/v1/subscriptions?status=&email=%FF&sku=" + strings.Repeat("SECRET", 100), "", "email sku status"},
 		{"POST", "/v1/accounts/ada/subscriptions", `{"sku":5,"amount":"12.99","currency":978,"trial_days":"14","start_date":"SECRET","SECRET":[]}`,
 			"# amount currency sku start_date id trial_days"},
 		{"POST", "/v1/accounts/ada/subscriptions", `{"id":"s2","sku":"k","amount":1,"currency":"SECRET","payment_day":1.5,"address":[]}`,

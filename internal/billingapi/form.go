@@ -43,7 +43,7 @@ func (f *form) interval(text string) (i civil.Interval) {
 // A price is an amount in minor units of a currency. Neither is given without the other.
 type price struct {
 	Amount   *int64 `json:"amount"`
-	Currency string `json:"currency"`
+	Currency string `json:"currency" empty:"no"`
 }
 
 // amount parses a price. It returns the zero Amount for a price that is not given or wrong.

@@ -25,7 +25,7 @@ func (s *server) createReceipt(w http.ResponseWriter, r *web.Request) error {
 		price
 		Overpaid bool   `json:"overpaid"`
 		Note     string `json:"note"`
-		Date     string `json:"date"`
+		Date     string `json:"date" empty:"no"`
 	}
 	x := form{[]error{r.Read(&f)}}
 	n := nameOf(r)
@@ -126,7 +126,7 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Account string `json:"account"`
 		price
-		Reason processor.RefundReason `json:"reason"`
+		Reason processor.RefundReason `json:"reason" empty:"no"`
 	}
 	x := form{[]error{r.Read(&f)}}
 	o := refund.Order{Amount: x.amount(f.price), Reason: f.Reason}

@@ -70,7 +70,7 @@ const (
 func (s *server) createRun(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Kind billing.Kind `json:"kind" decides:"date"`
-		Date string       `json:"date"`
+		Date string       `json:"date" empty:"no"`
 	}
 	x := form{[]error{r.Read(&f)}}
 	day := x.date("date", f.Date)

@@ -81,7 +81,7 @@ func (s *server) setCharging(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Charging *bool  `json:"charging" decides:"accept_other_installation"`
 		Reason   string `json:"reason"`
-		Accept   string `json:"accept_other_installation"`
+		Accept   string `json:"accept_other_installation" field:"installation" empty:"no"`
 	}
 	x := form{[]error{r.Read(&f), billing.CheckText("reason", f.Reason, billing.MaxText)}}
 	if f.Charging == nil {
@@ -107,7 +107,7 @@ func (s *server) createKey(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Name     string    `json:"name"`
 		Scope    key.Scope `json:"scope"`
-		Merchant string    `json:"merchant"`
+		Merchant string    `json:"merchant" empty:"no"`
 		Expires  time.Time `json:"expires_at" field:"expires"`
 	}
 	err := r.Read(&f)

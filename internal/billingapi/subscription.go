@@ -50,11 +50,11 @@ type subscriptionForm struct {
 	price
 	PaymentDay   int                `json:"payment_day"`
 	Method       string             `json:"payment_method"`
-	Collection   billing.Collection `json:"collection"`
-	Start        string             `json:"start_date"`
+	Collection   billing.Collection `json:"collection" empty:"no"`
+	Start        string             `json:"start_date" empty:"no"`
 	TrialDays    int                `json:"trial_days" decides:"payment_day"`
-	NextPayment  string             `json:"next_payment_date"`
-	Interval     string             `json:"interval"`
+	NextPayment  string             `json:"next_payment_date" empty:"no"`
+	Interval     string             `json:"interval" empty:"no"`
 	ReminderDays *int               `json:"reminder_days"`
 	Installments int                `json:"installments"`
 	Address      string             `json:"address"`
@@ -124,7 +124,7 @@ func (s *server) getSubscription(w http.ResponseWriter, r *web.Request) error {
 type planForm struct {
 	SKU *string `json:"sku"`
 	price
-	From   string `json:"from"`
+	From   string `json:"from" empty:"no"`
 	Notify bool   `json:"notify"`
 }
 

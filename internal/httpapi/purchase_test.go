@@ -2,10 +2,12 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/test/spectest"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -153,6 +156,28 @@ func TestWrongFields(t *testing.T) {
 	}
 	if got := w.calls(); len(got) != 0 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestUnusualBodies: a route carries out a body that means the same as a usual one, and names a wrong type.
+func TestUnusualBodies(t *testing.T) {
+	w, spec := newWorld(), spectest.New(t)
+	w.checks = true
+	server := w.serve(t)
+	for path, body := range map[string]string{"/v1/purchases": orderBody, "/v1/merchants": merchantBody} {
+		var usual map[string]any
+		if err := json.Unmarshal([]byte(body), &usual); err != nil {
+			t.Fatal(err)
+		}
+		members := spec.Doc.Paths.Find(path).Post.RequestBody.Value.Content["application/json"].Schema.Value.Properties
+		for i, u := range spectest.UnusualBodies(usual, slices.Sorted(maps.Keys(members))) {
+			a := do(t, authorized(t, "POST", server.URL+path, u.Text, "Idempotency-Key", fmt.Sprint(i)))
+			unknown, schema := u.Member == "#", members[u.Member]
+			named := slices.ContainsFunc(a.fields, func(name string) bool { return name == u.Member })
+			if a.status >= 500 || u.Same && a.status != 201 || unknown && !named || schema != nil && !u.IsOf(schema.Value) && !named {
+				t.Errorf("%s %.300s: %d %s", path, u.Text, a.status, a.text)
+			}
+		}
 	}
 }
 

@@ -17,7 +17,11 @@ import (
 const MaxForm = 256 << 10
 
 // Read reads the body of a request into form, which points to a struct. After an error, the caller may join the
-// field.Errors of other fields to it, so that one problem names all wrong fields.
+// field.Errors of other fields to it, so that one problem names all wrong fields. The form's fields have tags:
+//
+//	json:"id" field:"account"       // field.Errors call the field account
+//	json:"email" decides:"customer" // a wrong email leaves open whether customer is right, so nothing is said of that
+//	json:"until" empty:"no"         // refuses "", perhaps of an unset variable, which would mean that the field is absent
 func (r *Request) Read(form any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return Problemf(http.StatusUnsupportedMediaType, "content_type", "the Content-Type must be %s", jsonType)
@@ -44,8 +48,8 @@ func (r *Request) Values(names ...string) (url.Values, error) {
 			p.Errors = append(p.Errors, FieldProblem{Code: "unknown", Detail: allowed("parameters", names)})
 		} else if len(all) > 1 {
 			p.Errors = append(p.Errors, FieldProblem{Code: "repeated", Parameter: name, Detail: "must appear only once"})
-		} else if name != "cursor" && !isValue(all[0]) { // which the store could not look up
-			p.Errors = append(p.Errors, FieldProblem{Code: "invalid", Parameter: name, Detail: fmt.Sprintf("must be UTF-8 of at most %d bytes", maxValue)})
+		} else if name != "cursor" && !isValue(all[0]) || all[0] == "" { // which the store could not look up
+			p.Errors = append(p.Errors, FieldProblem{Code: "invalid", Parameter: name, Detail: fmt.Sprintf("must be 1 to %d bytes of UTF-8", maxValue)})
 		}
 	}
 	if len(p.Errors) > 0 {
