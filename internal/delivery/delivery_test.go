@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"maps"
@@ -396,5 +397,18 @@ func TestUnreadable(t *testing.T) {
 		if len(bad.requests()) != 2 {
 			t.Errorf("repaired: %d requests, %v", len(bad.requests()), w.states())
 		}
+	}
+}
+
+// TestEffect_UnreadableSettings: settings that another tool has damaged stop no commit.
+func TestEffect_UnreadableSettings(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	w.create(r.URL)
+	w.Service = New(Options{Store: w.store, Tables: w.tables, Now: w.clock, Days: func(context.Context) (int, error) { return 0, errors.New("damaged") }})
+	w.cause("a", "period.paid")
+	w.drain(w.sender())
+	if n := w.states()[Delivered]; n != 1 {
+		t.Error(n)
 	}
 }

@@ -45,6 +45,8 @@ const (
 	margin  = 5 * time.Second  // for commits under way and clocks that differ
 	overlap = 24 * time.Hour   // in which a replaced secret still signs messages
 	claim   = 30 * time.Second // of a row by a process: longer than an attempt
+
+	daysUnread = 30 // for which messages are kept if the setting cannot be read
 )
 
 // New returns the deliveries of the store.
@@ -92,14 +94,15 @@ func (s *Service) within(ctx context.Context, age time.Duration) ([]*Endpoint, e
 		}
 		list = append(list, e)
 	}
-	days, err := s.days, error(nil)
 	if len(list) > 0 {
-		days, err = s.o.Days(ctx)
+		days, err := s.o.Days(ctx)
+		if err != nil { // it must not stop charges
+			s.o.Log.WarnContext(ctx, "the setting for how long messages are kept cannot be read", "error", err)
+		}
+		s.days = cmp.Or(days, s.days, daysUnread)
 	}
-	if err == nil {
-		s.list, s.days, s.read = list, days, now
-	}
-	return list, err
+	s.list, s.read = list, now
+	return list, nil
 }
 
 // kept returns for how many days messages are kept.
