@@ -331,7 +331,7 @@ func TestReceipt(t *testing.T) {
 	}
 	equal(t, "none", len(c.list("receipt", "list", "1")), 0)
 	o := c.object(exitDone, "receipt", "create", "1/1", "--amount", "20", "--overpaid", "--note", "cash")
-	equal(t, "created", members(o, "account", "subscription", "period", "due_date", "amount", "currency", "charge",
+	equal(t, "created", members(o, "account", "subscription", "period", "due_date", "amount", "currency", "note",
 		"kind"),
 		[]any{"1", "1", 0, today, 2000, "USD", "cash", "external"})
 	r := c.run("receipt", "create", "1/1")
@@ -373,7 +373,7 @@ func TestReceipt_LiveIntent(t *testing.T) {
 	c.create("1/1", "pm_card_visa_chargeDeclined")
 	c.run("run", "payments")
 	o := c.object(exitDone, "receipt", "create", "1/1", "--note", "wire 7")
-	equal(t, "receipt", members(o, "period", "amount", "kind", "charge"), []any{0, 1299, "external", "wire 7"})
+	equal(t, "receipt", members(o, "period", "amount", "kind", "note"), []any{0, 1299, "external", "wire 7"})
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "external", "charges", "notes"), []any{true, 1, 0, nil})
 }
 

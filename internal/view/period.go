@@ -37,9 +37,13 @@ func Period(p *billing.EndedPeriod) Object {
 // Receipt returns the receipt with the refunds and disputes of its charge. Disputes do not count as
 // refunded. The store's installation is part of the receipt's number.
 func Receipt(r *billing.Receipt, installation string, reversals ...*billing.ReversalRecord) Object {
+	charge, note := r.Charge, ""
+	if r.Kind == billing.External || r.Kind == billing.Overpayment {
+		charge, note = "", r.Charge
+	}
 	v := Object{"number", r.Number(installation), "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
 		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(),
-		"charge?", r.Charge, "kind", r.Kind, "email?", r.Email, "expires_at?", r.Expires}
+		"charge?", charge, "note?", note, "kind", r.Kind, "email?", r.Email, "expires_at?", r.Expires}
 	if refunded := Refunded(r, reversals); !refunded.IsZero() {
 		v = append(v, "refunded", refunded)
 	}
