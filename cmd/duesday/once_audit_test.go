@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/stripefake"
 )
 
 // audit repeats every POST in calm, and holds the store to what was answered.
@@ -36,9 +38,14 @@ func (s *once) audit() {
 	}
 	close(next)
 	clients.Wait()
+	if s.mute.Load() {
+		return
+	}
 	paid := s.auditLedger()
 	s.auditLists()
+	s.auditSales()
 	s.auditDeliveries(paid)
+	s.auditLedger()
 }
 
 // auditPost repeats the POST, tries its key for something else, and looks for its object.
@@ -52,7 +59,9 @@ func (s *once) auditPost(p *onePost) {
 	if p.other != "" {
 		s.must(http.MethodPost, p.path, p.key, p.other, http.StatusUnprocessableEntity)
 	}
-	s.must(http.MethodPost, "/v1/accounts", p.key, `{"id":"borrowed","email":"borrowed@example.com"}`, http.StatusUnprocessableEntity)
+	if p.kind != "purchase" { // which has its keys in a space of its merchant's
+		s.must(http.MethodPost, "/v1/accounts", p.key, `{"id":"borrowed","email":"borrowed@example.com"}`, http.StatusUnprocessableEntity)
+	}
 	list, object := p.places()
 	if object != "" {
 		s.must(http.MethodGet, object, "", "", http.StatusOK)
@@ -86,38 +95,51 @@ func (p *onePost) places() (list, object string) {
 		return "/v1/refunds?account=" + p.last.body["account"].(string) + "&", ""
 	case "run", "key", "endpoint":
 		return p.path + "?", ""
-	case "rotate", "replay":
+	case "rotate", "replay", "merchant", "retry":
 		return "", ""
+	case "purchase":
+		purchase := p.last.body["purchase"].(map[string]any)
+		return fmt.Sprintf("/v1/purchases?merchant=%s&", purchase["merchant"]), fmt.Sprint("/v1/purchases/", purchase["id"])
 	}
 	return strings.Join(part[:5], "/") + "?", strings.Join(part[:6], "/")
 }
 
 // auditLedger returns the periods that were charged, each once.
 func (s *once) auditLedger() map[string]bool {
+	paid, given := map[string]bool{}, map[string]bool{}
+	note := func(all map[string]bool, what string) {
+		if all[what] {
+			s.t.Errorf("%s was charged or given back twice", what)
+		}
+		all[what] = true
+	}
+	for e := range s.stripe.Ledger() { // amounts of an account's refunds differ
+		switch period := fmt.Sprint(e.Metadata["duesday_account"], "/", e.Metadata["duesday_subscription"], "/", e.Metadata["duesday_period"]); {
+		case e.Account != stripefake.DefaultAccount:
+		case e.Type == "charge":
+			note(paid, period)
+		default:
+			note(given, fmt.Sprint(e.Charge, " ", e.Amount))
+		}
+	}
 	text, err := os.ReadFile(s.ledger)
-	if err != nil {
+	if err != nil && s.ledger != "" {
 		s.t.Fatal(err)
 	}
-	paid, given := map[string]bool{}, map[string]bool{}
 	for line := range bytes.Lines(text) {
 		var v struct {
-			Account, Subscription, Outcome, Of, Request, Amount string
-			Period                                              int
+			Account, Subscription, Outcome, Of, Amount string
+			Period                                     int
 		}
 		if err := json.Unmarshal(line, &v); err != nil {
 			s.t.Fatal(err)
 		}
-		period, all := fmt.Sprintf("%s/%s/%d", v.Account, v.Subscription, v.Period), paid
 		switch {
-		case v.Of != "": // amounts of an account's refunds differ
-			period, all = fmt.Sprint(v.Of, " ", v.Amount), given
-		case v.Outcome != "succeeded":
-			continue
+		case v.Of != "":
+			note(given, fmt.Sprint(v.Of, " ", v.Amount))
+		case v.Outcome == "succeeded":
+			note(paid, fmt.Sprintf("%s/%s/%d", v.Account, v.Subscription, v.Period))
 		}
-		if all[period] {
-			s.t.Errorf("%s was charged or given back twice", period)
-		}
-		all[period] = true
 	}
 	if len(paid) == 0 {
 		s.t.Error("nothing was charged")
@@ -157,7 +179,7 @@ func (s *once) auditLists() {
 	}{
 		"account": {"/v1/accounts?limit=1000", "id", nil}, "subscription": {"/v1/subscriptions?limit=1000&sku=gym", "", nil},
 		"run": {"/v1/runs?limit=1000", "id", nil}, "key": {"/v1/keys?limit=1000", "name", []string{"storm"}},
-		"endpoint": {"/v1/endpoints?limit=1000", "url", []string{s.ear.URL}},
+		"endpoint": {"/v1/endpoints?limit=1000", "url", []string{s.ear.URL}}, "merchant": {"/v1/merchants?limit=1000", "stripe_account", nil},
 	} {
 		seen := map[string]int{}
 		for _, row := range s.rows(x.path) {
@@ -177,12 +199,28 @@ func (s *once) auditLists() {
 				s.t.Errorf("%s %s is there %d times", kind, name, n)
 			}
 		}
-		if want := s.count(func(p *onePost) bool { return p.kind == kind }); len(seen) != want {
-			s.t.Errorf("there are %d of kind %s, and %d requests for them succeeded", len(seen), kind, want)
+		made := map[string]bool{}
+		for _, p := range s.all {
+			if name := p.key; p.kind == kind && !p.acked.IsZero() {
+				if kind == "merchant" { // two requests may connect one shop
+					name = p.body
+				}
+				made[name] = true
+			}
+		}
+		if len(seen) != len(made) {
+			s.t.Errorf("there are %d of kind %s, and %d requests for them succeeded", len(seen), kind, len(made))
 		}
 	}
 	for _, a := range s.rows("/v1/accounts?limit=1000") {
-		s.auditAccount(a["id"].(string))
+		id := a["id"].(string)
+		names := s.names[id]
+		if name, _ := a["name"].(string); len(names) > 0 && !slices.Contains(names, name) {
+			s.t.Errorf("account %s has the name %q, not one of %q", id, name, names)
+		} else if len(names) > 1 { // a change without an answer may have been cut off, which verify tells
+			s.must(http.MethodPatch, "/v1/accounts/"+id, "", fmt.Sprintf(`{"name":%q}`, name), http.StatusOK)
+		}
+		s.auditAccount(id)
 	}
 }
 
@@ -212,18 +250,39 @@ func (s *once) auditAccount(id string) {
 	}
 }
 
-// auditDeliveries waits until all that was expected is heard.
+// undelivered returns what was expected and not heard yet, or the messages that wait.
+func (s *once) undelivered() []string {
+	all := s.ear.missing()
+	if len(all) > 0 {
+		return all
+	}
+	for _, m := range s.rows("/v1/deliveries?limit=1000&state=waiting&endpoint=" + s.endpoint) {
+		all = append(all, fmt.Sprint(m["type"], " ", m["id"]))
+	}
+	return all
+}
+
+// auditDeliveries waits until all that was expected is heard, and holds the list of deliveries to what was heard. Payment
+// runs ask the sandbox for answers that it lost.
 func (s *once) auditDeliveries(paid map[string]bool) {
 	for period := range paid {
 		s.ear.expect("period.paid", period)
 	}
-	over := after(2 * time.Minute)
-	for missing := s.ear.missing(); len(missing) > 0; missing = s.ear.missing() {
+	runs, over := 0, after(3*time.Minute)
+	for missing := s.undelivered(); len(missing) > 0; missing = s.undelivered() {
 		if over() {
 			s.t.Errorf("%d deliveries are missing, such as %v", len(missing), missing[:min(5, len(missing))])
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		if runs++; runs%20 == 0 {
+			s.insist(http.MethodPost, "/v1/runs", fmt.Sprint("ask ", runs), `{"kind":"payments"}`)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for _, m := range s.rows("/v1/deliveries?limit=1000&endpoint=" + s.endpoint) {
+		if id := fmt.Sprint(m["id"]); m["state"] != "delivered" || !s.ear.has(id) {
+			s.t.Errorf("the delivery %s %s is %s, and was heard: %t", m["type"], id, m["state"], s.ear.has(id))
+		}
 	}
 	if s.ear.wrong > 0 {
 		s.t.Errorf("%d deliveries had a wrong signature", s.ear.wrong)
@@ -242,7 +301,7 @@ func (s *once) summary() string {
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s %d of %d, ", kind, done[kind], all[kind])
 	}
-	return text.String() + fmt.Sprintf("%d deliveries", len(s.ear.bodies))
+	return text.String() + fmt.Sprintf("%d fulfilled, %d deliveries", s.fulfilled, len(s.ear.bodies))
 }
 
 // A onceEar receives deliveries, and knows which must arrive.
@@ -270,8 +329,8 @@ func (e *onceEar) trust(secret string) {
 
 func (e *onceEar) listen(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the sender was killed
+	if err != nil || r.URL.Path != "/" { // the sender was killed, or this is for an endpoint with another secret
+		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -288,8 +347,8 @@ func (e *onceEar) listen(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		Type string
 		Data struct {
-			Account, Subscription, Receipt, Refund string
-			Period                                 int
+			Account, Subscription, Receipt, Refund, Purchase string
+			Period                                           int
 		}
 	}
 	if json.Unmarshal(body, &m) != nil {
@@ -299,12 +358,19 @@ func (e *onceEar) listen(w http.ResponseWriter, r *http.Request) {
 	e.heard[m.Type+" "+fmt.Sprintf("%s/%s/%d", m.Data.Account, m.Data.Subscription, m.Data.Period)] = true
 	e.heard[m.Type+" "+m.Data.Receipt] = true
 	e.heard[m.Type+" "+m.Data.Refund] = true
+	e.heard[m.Type+" "+m.Data.Purchase] = true
 }
 
 func (e *onceEar) expect(kind, object string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wanted = append(e.wanted, kind+" "+object)
+}
+
+func (e *onceEar) has(message string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bodies[message] != ""
 }
 
 func (e *onceEar) missing() []string {

@@ -32,7 +32,7 @@ func (c *customer) post(kind, path, body, other string) *onePost {
 	c.posted.Add(1)
 	var together sync.WaitGroup
 	for range 1 + c.random.IntN(4) {
-		n := c.nodes[c.random.IntN(2)]
+		n := c.up(c.random.IntN(2))
 		if c.random.IntN(3) == 0 {
 			together.Go(func() { c.sendOnce(n, p) })
 		} else {
@@ -45,9 +45,6 @@ func (c *customer) post(kind, path, body, other string) *onePost {
 
 // sendOnce sends the POST, and holds the answer to those before it.
 func (s *once) sendOnce(n *node, p *onePost) {
-	if n.to.Load() == nil {
-		n = s.nodes[0]
-	}
 	begun := time.Now()
 	s.note(p, begun, s.send(n, http.MethodPost, p.path, p.key, p.body))
 }
@@ -91,6 +88,8 @@ func (p *onePost) object(body map[string]any) string {
 		return fmt.Sprint("period ", body["period"])
 	case "card_link", "replay":
 		return ""
+	case "purchase":
+		return fmt.Sprint(body["purchase"].(map[string]any)["id"])
 	}
 	return fmt.Sprint(body["account"], "/", body["id"])
 }
@@ -107,10 +106,15 @@ type customer struct {
 	id     string
 	posts  int
 	plans  int
+
+	shop     bool // it may sell
+	merchant string
+	bought   []string // purchases
+	renames  int
 }
 
 // live signs the customer up, with three weeks due, and then does anything.
-func (c *customer) live() {
+func (c *customer) live(posts int) {
 	at := "/v1/accounts/" + c.id
 	c.post("account", "/v1/accounts", fmt.Sprintf(`{"id":%q,"email":"%[1]s@example.com"}`, c.id),
 		fmt.Sprintf(`{"id":%q,"email":"other@example.com"}`, c.id))
@@ -119,13 +123,16 @@ func (c *customer) live() {
 	c.post("method", at+"/payment_methods", fmt.Sprintf(`{"payment_method":%q}`, method), `{"payment_method":"pm_other"}`)
 	c.post("card_link", at+"/card_links", `{}`, `{"subscription":"s0"}`)
 	for i := range 1 + c.random.IntN(2) {
-		first := time.Now().UTC().AddDate(0, 0, -21)
+		first := c.clock.Now().AddDate(0, 0, -21)
 		form := `{"id":"s%d","sku":"gym","amount":%d,"currency":"EUR","interval":"weekly","payment_day":%d,` +
 			`"next_payment_date":"%s","payment_method":%q}`
 		day := (int(first.Weekday())+6)%7 + 1
 		c.post("subscription", at+"/subscriptions", fmt.Sprintf(form, i, 1299, day, first.Format(time.DateOnly), method),
 			fmt.Sprintf(form, i, 1300, day, first.Format(time.DateOnly), method))
-		for range 4 + c.random.IntN(6) {
+		for range 4 + c.random.IntN(8) {
+			if int(c.posted.Load()) >= posts {
+				return
+			}
 			c.act(at + "/subscriptions/s" + fmt.Sprint(i))
 		}
 	}
@@ -133,7 +140,7 @@ func (c *customer) live() {
 
 // act posts something about the subscription or the installation.
 func (c *customer) act(at string) {
-	switch c.random.IntN(18) {
+	switch c.random.IntN(24) {
 	case 0:
 		c.plans++
 		c.post("plan", at+"/plan", fmt.Sprintf(`{"sku":"gym","amount":%d,"currency":"EUR"}`, 1300+c.plans), `{"sku":"gym","amount":7,"currency":"EUR"}`)
@@ -144,7 +151,7 @@ func (c *customer) act(at string) {
 	case 4:
 		c.post("cancel", at+"/cancel", fmt.Sprintf(`{"at_period_end":%t}`, c.random.IntN(3) > 0), "")
 	case 5:
-		c.post("skip", at+"/skip", fmt.Sprintf(`{"until":%q}`, time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)), `{}`)
+		c.post("skip", at+"/skip", fmt.Sprintf(`{"until":%q}`, c.clock.Now().AddDate(0, 0, -7).Format(time.DateOnly)), `{}`)
 	case 6, 7:
 		c.post("charge", at+"/charge", `{}`, `{"period":2}`)
 		c.refund(at)
@@ -155,7 +162,8 @@ func (c *customer) act(at string) {
 	case 10, 11, 17:
 		c.refund(at)
 	case 12:
-		c.post("run", "/v1/runs", `{"kind":"payments"}`, `{"kind":"reminders"}`)
+		kinds := []string{"payments", "payments", "payments", "reminders", "verify", "reconcile"}
+		c.post("run", "/v1/runs", fmt.Sprintf(`{"kind":%q}`, kinds[c.random.IntN(len(kinds))]), `{"kind":"payments","date":"2026-01-31"}`)
 	case 13:
 		c.post("key", "/v1/keys", fmt.Sprintf(`{"name":"k-%s-%d","scope":"read"}`, c.id, c.posts), `{"name":"another","scope":"read"}`)
 	case 14:
@@ -166,13 +174,19 @@ func (c *customer) act(at string) {
 		}
 	case 15:
 		c.post("replay", "/v1/deliveries/replay", fmt.Sprintf(`{"endpoint":%q,"from":%q}`, c.endpoint,
-			time.Now().UTC().Add(-time.Second).Format("2006-01-02T15:04:05.000Z")), `{"state":"failed"}`)
+			c.clock.Now().Add(-10*time.Second).Format("2006-01-02T15:04:05.000Z")), `{"state":"failed"}`)
+	case 18, 19, 20:
+		c.buy()
+	case 21, 22:
+		c.retry()
+	case 23:
+		c.rename()
 	}
 }
 
 // refund gives a part of the customer's first charged receipt back.
 func (c *customer) refund(at string) {
-	list := c.send(c.nodes[c.random.IntN(2)], http.MethodGet, "/v1/receipts?account="+c.id, "", "")
+	list := c.send(c.up(c.random.IntN(2)), http.MethodGet, "/v1/receipts?account="+c.id, "", "")
 	if list == nil {
 		return
 	}
