@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 	"github.com/duesday/duesday/internal/test/storetest"
 )
 
@@ -17,7 +21,7 @@ import (
 // at least once, under one id and with one body, and ends once.
 func TestCrash(t *testing.T) {
 	for point := 1; ; point++ {
-		died := crashAt(t, (point+1)/2, []storetest.Phase{storetest.After, storetest.Before}[point%2], nil)
+		died := crashAt(newWorld(t), (point+1)/2, []storetest.Phase{storetest.After, storetest.Before}[point%2], nil)
 		if !died {
 			if point < 20 {
 				t.Error("only", point, "points")
@@ -31,14 +35,44 @@ func TestCrash(t *testing.T) {
 func TestCrash_LostReplies(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
-			crashAt(t, 0, phase, storetest.LoseReply(n, phase))
+			crashAt(newWorld(t), 0, phase, storetest.LoseReply(n, phase))
+		}
+	}
+}
+
+// TestCrash_DynamoDB: the same on DynamoDB, where another process may send at the same time.
+func TestCrash_DynamoDB(t *testing.T) {
+	client := dynamotest.Client(t)
+	for point, step := 1, 1; ; point += step {
+		if testing.Short() {
+			step = 5
+		}
+		w := newWorld(t)
+		w.tables = schema.New(dynamotest.Prefix(t))
+		_, err := dynamotable.Create(t.Context(), client, w.tables.All(), dynamotable.Settings{}, nil)
+		if err == nil {
+			w.store, err = dynamostore.Open(t.Context(), dynamostore.Options{Tables: w.tables.All(), Now: w.clock, Client: client})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Service = w.service(w.store)
+		died := crashAt(w, (point+1)/2, []storetest.Phase{storetest.After, storetest.Before}[point%2], nil)
+		if err := w.store.Close(); err != nil {
+			t.Error(err)
+		}
+		if !died {
+			if point < 20 {
+				t.Error("only", point, "points")
+			}
+			return
 		}
 	}
 }
 
 // crashAt plays the scene with a process that dies, or with the hook, and then with a whole one.
-func crashAt(t *testing.T, commit int, phase storetest.Phase, hook storetest.Hook) (died bool) {
-	w := newWorld(t)
+func crashAt(w *world, commit int, phase storetest.Phase, hook storetest.Hook) (died bool) {
+	t := w.T
 	bodies := map[string]string{}
 	r := newReceiver(t, func(w http.ResponseWriter, n int) {
 		if n == 2 { // one failure
