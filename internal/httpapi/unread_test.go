@@ -20,7 +20,7 @@ func TestServe_Unreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "is not readable HTTP")
+	_, table, _ := strings.Cut(string(page), "is not valid HTTP")
 	table, _, _ = strings.Cut(table, "\n## ")
 	listed := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(table, -1) {
