@@ -21,13 +21,13 @@ var kinds = []web.Kind{
 	{Is: tracking.ErrUnregistered, Status: http.StatusUnprocessableEntity, Code: "unregistered", Title: "The merchant has no Stripe account here"},
 	{Is: tracking.ErrOther, Status: http.StatusUnprocessableEntity, Code: "other", Title: "The Stripe account belongs to another merchant"},
 	{Is: tracking.ErrTooLate, Status: http.StatusUnprocessableEntity, Code: "too_late", Title: "The order with this Idempotency-Key is too old to be repeated"},
-	{Is: tracking.ErrOrder, Status: http.StatusUnprocessableEntity, Code: "order", Title: "Stripe refuses the order"},
+	{Is: tracking.ErrOrder, Status: http.StatusUnprocessableEntity, Code: "order", Title: "Stripe rejected the order"},
 }
 
 var (
 	errUnknown = &web.Problem{Status: http.StatusServiceUnavailable, Code: codeUnknown, Title: "The outcome is unknown",
 		Detail: "the outcome of the order is unknown; repeat it with the same key"}
-	errStripeKey = &web.Problem{Status: http.StatusBadGateway, Code: "stripe_key", Title: "Stripe refuses the server's key",
+	errStripeKey = &web.Problem{Status: http.StatusBadGateway, Code: "stripe_key", Title: "Stripe rejected the server's key",
 		Detail: "Stripe refuses this server's key, so nothing was charged; the operator must replace the key"}
 	errNotFollowed = &web.Problem{Status: http.StatusConflict, Code: "not_followed", Title: "The server does not follow Stripe",
 		Detail: "this server does not follow Stripe, so it has no purchases; the operator turns that on with DUESDAY_STRIPE_KEY for duesday serve"}

@@ -240,9 +240,9 @@ func TestList_NeverLooksWhole(t *testing.T) {
 			`{"type":"/docs#error-unregistered","title":"The merchant has no Stripe account here","status":422,"detail":"account \"a\": ` +
 				tracking.ErrUnregistered.Error() + `","code":"unregistered","request_id":"req_1"}`, 0},
 		"field": {fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want: more"}),
-			`{"type":"/docs#error-field","title":"A field or parameter is wrong","status":422,"detail":"amount: want: more","code":"field",` +
+			`{"type":"/docs#error-field","title":"A field or parameter is invalid","status":422,"detail":"amount: want: more","code":"field",` +
 				`"request_id":"req_1","errors":[{"parameter":"amount","code":"invalid","detail":"want: more"}]}`, 0},
-		"down": {errors.New("private"), `{"type":"/docs#error-unavailable","title":"The server cannot answer at the moment","status":503,` +
+		"down": {errors.New("private"), `{"type":"/docs#error-unavailable","title":"The server is unavailable","status":503,` +
 			`"detail":"the server cannot answer at the moment; try again","code":"unavailable","request_id":"req_1"}`, 0},
 		"panic":                       {nil, "", 1500},
 		"panic before a line is sent": {nil, "", 3},
