@@ -241,7 +241,7 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 			status, code = map[string]int{"unknown": 503, "stripe_key": 502}[tt.create], tt.create
 		}
 		if a.status != status || a.code != code ||
-			(code == "unknown") != strings.Contains(a.err, "repeat it with the same key") {
+			(code == "unknown") != strings.Contains(a.err, "again with the same key") {
 			t.Errorf("creating, %v: got %d %s, want %d %s", tt.err, a.status, a.text, status, code)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// A Backend does what operators ask of tracking, and finds the purchase of an idempotency key.
+// A Backend registers merchants, retries jobs, and finds the purchase of an idempotency key.
 type Backend interface {
 	Register(ctx context.Context, merchant, stripeAccount string) (*tracking.ConnectedAccount, error)
 	ConnectedAccount(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error)
@@ -28,8 +28,8 @@ type Backend interface {
 	PurchaseOf(ctx context.Context, merchant, key string) (*tracking.Purchase, error)
 }
 
-// createMerchant registers a Stripe account. Without an id, the merchant's UUID is derived from the account,
-// so that a request which is cut off and repeated registers the same merchant.
+// createMerchant registers a Stripe account. Without an ID, it derives the merchant's UUID from the account,
+// so a repeated request registers the same merchant.
 func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		StripeAccount string `json:"stripe_account"`
@@ -63,7 +63,7 @@ func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
 		Again: func(ctx context.Context, _ *call.Row) (any, error) { return register(ctx) }})
 }
 
-// A job has its place in the list.
+// A job implements row.
 type job struct{ tracking.WaitingJob }
 
 func (j job) Mark() tracking.Mark { return tracking.Mark{ID: j.ID} }
@@ -73,7 +73,7 @@ func viewJob(j job) view.Object {
 	return view.Job(j.WaitingJob)
 }
 
-// jobs are those that are not done, by their id: the queue's order changes.
+// jobs yields the unfinished jobs by ID, because the queue's order changes.
 func (s *server) jobs(q *question) (of rows[job], err error) {
 	var all []job
 	for j, err := range s.o.Backend.Jobs(q.ctx) {
@@ -95,9 +95,9 @@ func (s *server) jobs(q *question) (of rows[job], err error) {
 	return of, nil
 }
 
-// retryJob makes a job that was given up due again.
+// retryJob makes a dead job due again.
 func (s *server) retryJob(w http.ResponseWriter, r *web.Request) error {
-	if r.ContentLength != 0 { // a body is optional
+	if r.ContentLength != 0 { // the body is optional
 		if err := r.Read(&struct{}{}); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (s *server) retryJob(w http.ResponseWriter, r *web.Request) error {
 			}
 		}
 		action, purchase, _ := strings.Cut(id, "/")
-		return view.Object{"id", id, "action", action, "purchase", purchase}, nil // it is done
+		return view.Object{"id", id, "action", action, "purchase", purchase}, nil // the job has succeeded meanwhile
 	}
 	return r.Server.Once(w, r, web.Change{Object: "jobs/" + id,
 		Do: func(ctx context.Context) (int, any, error) {

@@ -16,14 +16,14 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// A Record shows what is known of Stripe's events.
+// A Record reads the stored Stripe events and the progress of polling.
 type Record interface {
 	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
 	Event(ctx context.Context, id string) (*tracking.Event, error)
 	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
 }
 
-// events are the events that the parameters ask for: by one index, and a look at each row.
+// events finds the events that the parameters select: it queries one index and filters the rows.
 func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	merchant, notSeen := q.merchant()
 	from, wrongFrom := q.time("from")
@@ -31,10 +31,10 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	e := tracking.EventQuery{StripeAccount: q.Get("stripe_account"), Subscription: q.Get("subscription"), From: from,
 		To: to, After: q.after, Whole: true}
 	if wrongFrom == nil && wrongTo == nil && q.Has("to") && !to.After(from) {
-		wrongTo = field.Wrong("to", "must be later than from")
+		wrongTo = field.Wrong("to", "must be after from")
 	}
 	err = errors.Join(notSeen, q.formed("stripe_account", "subscription", "type"), wrongFrom, wrongTo)
-	seen := map[string]bool{} // the Stripe accounts of the merchant
+	seen := map[string]bool{} // the merchant's Stripe accounts
 	if err == nil && merchant != "" {
 		for a, failed := range s.o.Record.ConnectedAccounts(q.ctx) {
 			if err = failed; err == nil && a.Merchant == merchant {
@@ -59,7 +59,7 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	}}, nil
 }
 
-// formed refuses each parameter that is there and has not the form of an id or a type.
+// formed returns an error for each parameter that is present but cannot be an ID or a type.
 func (q *question) formed(names ...string) (err error) {
 	for _, name := range names {
 		if q.Has(name) && !idForm.MatchString(strings.ReplaceAll(q.Get(name), ".", "_")) {
@@ -69,7 +69,7 @@ func (q *question) formed(names ...string) (err error) {
 	return err
 }
 
-// time returns the time of a parameter, or zero without it.
+// time returns the parameter's time, or the zero time if the parameter is absent.
 func (q *question) time(name string) (t time.Time, err error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err = time.Parse(layout, q.Get(name)); err == nil && t.UTC().Year() >= 1970 && t.UTC().Year() <= 9999 {
@@ -82,20 +82,20 @@ func (q *question) time(name string) (t time.Time, err error) {
 	return t, field.Wrong(name, "must be a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15")
 }
 
-// showEvent shows no body: that has more of a buyer than a reader of events needs.
+// showEvent omits the event's body, which contains the buyer's personal data.
 func (s *server) showEvent(w http.ResponseWriter, r *web.Request) error {
 	e, err := s.o.Record.Event(r.Context(), r.PathValue("event"))
 	return show(w, r, e, view.Event, func() string { return e.Merchant }, err)
 }
 
-// A registered account has its place in the list.
+// A registered account implements row.
 type registered struct{ *tracking.ConnectedAccount }
 
 func (a registered) Mark() tracking.Mark { return tracking.Mark{StripeAccount: a.StripeAccount} }
 
 func viewRegistered(a registered) view.Object { return view.Merchant(a.ConnectedAccount) }
 
-// merchants are the registered Stripe accounts, by their id, with how far the poller is with each.
+// merchants yields the registered Stripe accounts by ID, with the poller's progress.
 func (s *server) merchants(q *question) (of rows[registered], err error) {
 	merchant, err := q.merchant()
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 
 // A Hook is an endpoint for Stripe's events.
 type Hook struct {
-	Path    string        // such as /webhooks/stripe; no other route has it
-	Connect bool          // events of connected accounts come to it
-	Secrets []secret.Text // Stripe's valid signing secrets, any number of them
+	Path    string        // such as /hooks/stripe; unique
+	Connect bool          // receives the events of connected accounts
+	Secrets []secret.Text // Stripe's valid signing secrets
 }
 
-// A hook has all secrets: those of Stripe, then the given one of pollers.
+// A hook holds all valid secrets: Stripe's, then Poll.Given if it is set.
 type hook struct {
 	Hook
 	all []secret.Text
@@ -27,7 +27,7 @@ func (s *server) serveHook(h *hook) web.Handler {
 	return func(w http.ResponseWriter, r *web.Request) error { return s.take(w, r, h) }
 }
 
-// take takes an event. The answer 200 says that it is durable; else Stripe sends it again.
+// take receives an event. It responds with 200 once the event is durable. Otherwise, Stripe sends it again.
 func (s *server) take(w http.ResponseWriter, r *web.Request, h *hook) error {
 	if r.Method != http.MethodPost {
 		return web.WrongMethod(w, http.MethodPost)
@@ -49,7 +49,7 @@ func (s *server) take(w http.ResponseWriter, r *web.Request, h *hook) error {
 	switch {
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
-	case err != nil: // Stripe sends it again after any error; the buffer may still be read
+	case err != nil: // Stripe sends the event again; the inbox may still read the buffer
 		r.Failed(err)
 		return web.ErrUnavailable
 	}
@@ -59,8 +59,7 @@ func (s *server) take(w http.ResponseWriter, r *web.Request, h *hook) error {
 	return nil
 }
 
-// Tell passes an event that the inbox has accepted to Taken, and logs the event if it was not
-// applied.
+// Tell passes the verdict on a stored event to Taken, and logs an event that was not applied.
 func (o *Options) Tell(ctx context.Context, h Hook, polled bool, v tracking.Verdict) {
 	if o.Taken != nil {
 		o.Taken(h, polled, v)
@@ -71,14 +70,14 @@ func (o *Options) Tell(ctx context.Context, h Hook, polled bool, v tracking.Verd
 	}
 }
 
-// tellSigned tells of a signature that was to be Stripe's.
+// tellSigned reports whether Stripe's signature of an event was valid.
 func (s *server) tellSigned(h *hook, good bool) {
 	if s.o.Signed != nil {
 		s.o.Signed(h.Path, good)
 	}
 }
 
-// ingest takes the event; polled: by a poller elsewhere.
+// ingest ingests the event. polled means that a poller on another machine sent it.
 func (s *server) ingest(ctx context.Context, h *hook, polled bool, body []byte) (v tracking.Verdict, err error) {
 	from := tracking.Origin{Connect: h.Connect, Source: tracking.FromWebhook}
 	if polled {
@@ -90,13 +89,13 @@ func (s *server) ingest(ctx context.Context, h *hook, polled bool, body []byte) 
 	return s.o.Inbox.Ingest(ctx, body, from)
 }
 
-// refuse logs a refused event with its reason, without parts of the body.
+// refuse logs why an event was rejected, without any part of the body.
 func (s *server) refuse(r *web.Request, err error) error {
 	p, _ := r.ProblemOf(err)
 	text := p.Error()
 	if errors.Is(err, tracking.ErrBody) {
 		text = tracking.ErrBody.Error()
 	}
-	r.Server.Warn(r.Request, r.Pattern+" "+p.Code+" "+text, "httpapi: refused an event", "route", r.Pattern, "code", p.Code, "error", text)
+	r.Server.Warn(r.Request, r.Pattern+" "+p.Code+" "+text, "httpapi: rejected an event", "route", r.Pattern, "code", p.Code, "error", text)
 	return err
 }

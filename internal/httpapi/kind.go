@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	codeSignature  = "signature" // of an event or a mark is wrong
+	codeSignature  = "signature" // of an event or a mark is invalid
 	titleSignature = "The signature is missing or wrong"
-	codeUnknown    = "unknown" // of an order: it may or may not have been carried out
+	codeUnknown    = "unknown" // the order may or may not have been placed
 )
 
 // kinds maps the errors of package tracking to HTTP.
@@ -26,9 +26,9 @@ var kinds = []web.Kind{
 
 var (
 	errUnknown = &web.Problem{Status: http.StatusServiceUnavailable, Code: codeUnknown, Title: "The outcome is unknown",
-		Detail: "the outcome of the order is unknown; repeat it with the same key"}
+		Detail: "the outcome is unknown; send the request again with the same key"}
 	errStripeKey = &web.Problem{Status: http.StatusBadGateway, Code: "stripe_key", Title: "Stripe rejected the server's key",
-		Detail: "Stripe refuses this server's key, so nothing was charged; the operator must replace the key"}
+		Detail: "Stripe rejected the server's key, so nothing was charged; an operator must replace the key"}
 	errNotFollowed = &web.Problem{Status: http.StatusConflict, Code: "not_followed", Title: "The server does not follow Stripe",
 		Detail: "this server does not follow Stripe, so it has no purchases; the operator turns that on with DUESDAY_STRIPE_KEY for duesday serve"}
 	errUnsigned = &web.Problem{Status: http.StatusBadRequest, Code: codeSignature, Title: titleSignature,

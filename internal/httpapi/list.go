@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// idForm is the common form of Stripe's ids and ours.
+// idForm matches Stripe's and Duesday's IDs.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
 // A question is a request for a list.
@@ -27,7 +27,8 @@ type question struct {
 	after tracking.Mark
 }
 
-// merchant returns the merchant of the parameter; a key of one merchant asks for that alone.
+// merchant returns the parameter's merchant, or by default the key's. It returns an error if the key cannot
+// see the merchant.
 func (q *question) merchant() (string, error) {
 	text := strings.ToLower(q.Get("merchant"))
 	switch {
@@ -41,16 +42,16 @@ func (q *question) merchant() (string, error) {
 	return text, nil
 }
 
-// A row has a place in its list.
+// A row knows its place in the list.
 type row interface{ Mark() tracking.Mark }
 
-// The rows of a list, and which of them are shown; nil: all.
+// rows contains a list's rows and an optional filter.
 type rows[T row] struct {
 	all  iter.Seq2[T, error]
 	keep func(T) bool
 }
 
-// list answers with the views of the rows that open finds, by the parameters of those names.
+// list returns a Handler that sends the rows that open finds. names are the list's parameters.
 func list[T row](form func(T) view.Object, open func(*question) (rows[T], error), names ...string) web.Handler {
 	return func(w http.ResponseWriter, r *web.Request) error {
 		var found rows[T]
@@ -60,7 +61,7 @@ func list[T row](form func(T) view.Object, open func(*question) (rows[T], error)
 				q := &question{Values: values, ctx: r.Context(), key: r.Key}
 				if after != "" {
 					if err := json.Unmarshal([]byte(after), &q.after); err != nil {
-						return nil, err // the place was sealed by place
+						return nil, err // unreachable: place encoded it
 					}
 				}
 				var err error
@@ -75,6 +76,6 @@ func list[T row](form func(T) view.Object, open func(*question) (rows[T], error)
 }
 
 func place[T row](v T) string {
-	text, _ := json.Marshal(v.Mark()) // a stored time has a JSON form
+	text, _ := json.Marshal(v.Mark()) // never fails: JSON can represent stored times
 	return string(text)
 }

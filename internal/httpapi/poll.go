@@ -15,12 +15,12 @@ import (
 // PollPath is the path to which pollers on other machines send their marks.
 const PollPath = "/hooks/poll"
 
-// Poll is what pollers elsewhere may do, by the secret that signs: they may post events to every hook.
+// Poll lets pollers on other machines post events to every hook, and their marks to PollPath.
 type Poll struct {
-	Given secret.Text // they may also post their marks to PollPath
+	Given secret.Text // signs their requests; zero: no pollers
 
-	// Event returns the event that the body names as Stripe has it: a poller elsewhere tells of nothing
-	// by itself. Mark takes how far a poller is with a Stripe account. Both are needed with Given.
+	// Event reads the event that the body names from Stripe, so a poller cannot invent events. Mark stores
+	// a poller's progress. Both are required with Given.
 	Event func(ctx context.Context, body []byte, connect bool) ([]byte, error)
 	Mark  func(ctx context.Context, stripeAccount string, p tracking.PollState) error
 }
@@ -30,15 +30,15 @@ type Poll struct {
 type Mark struct {
 	StripeAccount string    `json:"stripe_account"`
 	Through       time.Time `json:"verified_through,omitzero"` // every event before it is stored here
-	Checked       time.Time `json:"checked,omitzero"`          // the last round
+	Checked       time.Time `json:"checked,omitzero"`          // when the last round ran
 	Next          time.Time `json:"next,omitzero"`
 	Quiet         int       `json:"quiet,omitempty"` // rounds in a row without a new event
 	Error         string    `json:"error,omitempty"` // why the last round failed
 	Thin          bool      `json:"thin,omitempty"`  // the round knew of the account's thin events
 }
 
-// signed reads a signed body into the buffer, and returns the place of the secret that signed it. An
-// errUnsigned, or a refusal with the code signature, says that none has.
+// signed reads the body into b, and returns the index of the secret that signed it. If no secret did, it
+// returns errUnsigned or a Problem with codeSignature.
 func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *web.Request, secrets []secret.Text,
 	most int64) (which int, err error) {
 	header := r.Header.Get("Stripe-Signature")
@@ -46,7 +46,7 @@ func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *web.Request, 
 		return 0, errUnsigned
 	}
 	check, err := s.o.Verify(header, secrets, s.o.Now())
-	if err == nil { // else the body of a stranger is not read
+	if err == nil { // otherwise, do not read a stranger's body
 		if err := web.ReadBody(b, w, r.Request, most); err != nil {
 			return 0, err
 		}

@@ -30,7 +30,7 @@ type orderForm struct {
 	PaymentMethod string        `json:"payment_method"`
 }
 
-// createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
+// createPurchase responds with 201 for a new purchase, declined or not, and with 200 for a repeated one.
 func (s *server) createPurchase(w http.ResponseWriter, r *web.Request) error {
 	text, err := r.IdempotencyKey()
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *server) createPurchase(w http.ResponseWriter, r *web.Request) error {
 	return nil
 }
 
-// failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
+// failedOrder returns the error for a failed order. After an unknown error, the outcome is unknown.
 func failedOrder(r *web.Request, err error) error {
 	if _, known := r.ProblemOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
 		return err
@@ -81,7 +81,7 @@ func failedOrder(r *web.Request, err error) error {
 	return errUnknown
 }
 
-// purchases are those of a merchant, or the one that an idempotency key has created.
+// purchases yields a merchant's purchases, or the one that an idempotency key created.
 func (s *server) purchases(q *question) (of rows[*tracking.Purchase], err error) {
 	if !q.Has("idempotency_key") {
 		return ofMerchant(s.o.Shop.Purchases)(q)

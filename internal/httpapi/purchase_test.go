@@ -243,7 +243,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 			`{"type":"/docs#error-field","title":"A field or parameter is invalid","status":422,"detail":"amount: want: more","code":"field",` +
 				`"request_id":"req_1","errors":[{"parameter":"amount","code":"invalid","detail":"want: more"}]}`, 0},
 		"down": {errors.New("private"), `{"type":"/docs#error-unavailable","title":"The server is unavailable","status":503,` +
-			`"detail":"the server cannot answer at the moment; try again","code":"unavailable","request_id":"req_1"}`, 0},
+			`"detail":"the server is unavailable; try again","code":"unavailable","request_id":"req_1"}`, 0},
 		"panic":                       {nil, "", 1500},
 		"panic before a line is sent": {nil, "", 3},
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// routes are the routes of /v1 about what Stripe runs.
+// routes returns tracking's routes of /v1.
 func (s *server) routes() []web.Route {
 	shop := s.o.Shop
 	return []web.Route{
@@ -38,7 +38,7 @@ func (s *server) routes() []web.Route {
 	}
 }
 
-// show answers with one object of a merchant. One that the key may not see is not found.
+// show sends a merchant's object, or returns web.ErrNotFound if the key cannot see it.
 func show[T any](w http.ResponseWriter, r *web.Request, v T, form func(T) view.Object, merchant func() string, err error) error {
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.Key.Merchant != "" && !r.Key.Sees(merchant()) {
 		return web.ErrNotFound
@@ -49,7 +49,7 @@ func show[T any](w http.ResponseWriter, r *web.Request, v T, form func(T) view.O
 	return err
 }
 
-// ofMerchant are the rows of a list of one merchant.
+// ofMerchant finds the rows of one merchant.
 func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq2[T, error]) func(*question) (rows[T], error) {
 	return func(q *question) (of rows[T], err error) {
 		merchant, err := q.merchant()

@@ -18,12 +18,12 @@ import (
 
 // An Inbox ingests events with a valid signature.
 type Inbox interface {
-	// Ingest returns nil when the event is durable, and tracking.ErrBody when it is none. The
-	// body is the caller's again once Ingest has returned nil.
+	// Ingest returns nil once the event is durable, or tracking.ErrBody if the body is not an event. The
+	// caller can reuse the body once Ingest has returned nil.
 	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 }
 
-// A Shop creates purchases, and returns purchases and payments.
+// A Shop creates purchases and finds purchases and payments.
 type Shop interface {
 	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
 	Purchases(ctx context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Purchase, error]
@@ -32,34 +32,33 @@ type Shop interface {
 	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
 }
 
-// Options configure a server. The fields of web.Options are those of the whole server: New adds the routes,
-// paths and kinds of this package to them.
+// Options configures a server. New adds this package's routes, paths and kinds to web.Options.
 type Options struct {
 	web.Options
 
-	Inbox Inbox // needed with Hooks
-	// Shop, Record and Backend are what the routes are about. Without a Shop, each route of this package answers
-	// that Stripe is not followed, or does not exist if there are no routes of other packages.
+	Inbox Inbox // required with Hooks
+	// Shop, Record and Backend serve the routes. Without a Shop, each route of this package responds that Stripe is not
+	// followed, or does not exist if there are no routes of other packages.
 	Shop    Shop
 	Record  Record
 	Backend Backend
 
-	// Verify returns an error unless the form and time of the header are right; check, one unless one of
-	// the secrets has signed the body. The errors are shown to the sender. Needed with Hooks.
+	// Verify returns an error if the header's form or time is invalid. check returns an error if none of the
+	// secrets signed the body, and otherwise the secret's index. Senders see the errors. Required with Hooks.
 	Verify func(header string, secrets []secret.Text, now time.Time) (check func(body []byte) (which int, err error),
 		err error)
-	Hooks []Hook // may be none
-	Poll  Poll   // zero: the hooks take Stripe's events alone
+	Hooks []Hook
+	Poll  Poll // zero: the hooks only accept Stripe's events
 
-	// Signed is told of each signature at a hook; nil: nobody is.
+	// Signed is called with the result of each signature check at a hook. It may be nil.
 	Signed func(path string, good bool)
-	// Taken is told of each event that a hook has taken; polled: from a poller. nil: nobody is.
+	// Taken is called for each event that a hook has stored. polled means that a poller sent it. It may be nil.
 	Taken func(h Hook, polled bool, v tracking.Verdict)
 }
 
 const (
 	maxEvent  = 1 << 20  // bytes of an event
-	maxPooled = 64 << 10 // bytes of a buffer kept for the next event
+	maxPooled = 64 << 10 // bytes of a buffer that is kept for the next event
 )
 
 type server struct {
@@ -112,7 +111,7 @@ func (s *server) buffer() *bytes.Buffer {
 	return new(bytes.Buffer)
 }
 
-// recycle keeps an unused buffer for the next event, unless a large event has grown it.
+// recycle keeps the buffer for the next event, unless a large event has grown it.
 func (s *server) recycle(b *bytes.Buffer) {
 	if b.Cap() <= maxPooled {
 		b.Reset()

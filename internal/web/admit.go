@@ -12,9 +12,9 @@ import (
 	"github.com/duesday/duesday/internal/key"
 )
 
-// Keys are the keys of callers.
+// Keys finds callers' API keys.
 type Keys interface {
-	// Find returns the valid key of the text, or key.ErrRefused, whose text is for the log.
+	// Find returns the valid key with the text, or key.ErrRefused, whose message is only for the log.
 	Find(ctx context.Context, text string) (*key.Key, error)
 }
 
@@ -22,7 +22,7 @@ var (
 	errMissingKey = &Problem{Status: http.StatusUnauthorized, Code: codeKey, Detail: "the request needs an API key: Authorization: Bearer KEY"}
 	errWrongKey   = &Problem{Status: http.StatusUnauthorized, Code: codeKey,
 		Detail: "the API key is not valid on this server; send Authorization: Bearer KEY"}
-	errCross = &Problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "pages from another origin cannot call this API"}
+	errCross = &Problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "a web page from another origin cannot call this API"}
 )
 
 // isClean reports whether the mux would not redirect the path, and whether its values can be those of a key.
@@ -35,7 +35,7 @@ const maxValue = 500 // bytes; no stored ID, address or other value that a reque
 // isValue reports whether the text of a path or query can name something that is stored.
 func isValue(text string) bool { return len(text) <= maxValue && utf8.ValidString(text) }
 
-// admit returns the key of a request. All invalid keys get the same answer; the log has the reason.
+// admit returns the request's key. All invalid keys get the same response, and the log contains the reason.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	k, err, refusal := (*key.Key)(nil), key.ErrRefused, errWrongKey
@@ -48,21 +48,21 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error)
 	if err == nil {
 		return k, nil
 	}
-	if !errors.Is(err, key.ErrRefused) { // the store does not answer
+	if !errors.Is(err, key.ErrRefused) { // the store failed
 		return nil, err
 	}
 	kind := codeKey + ": " + err.Error()
 	if e, ok := errors.AsType[*key.Refusal](err); ok {
-		if kind = codeKey + ": " + e.Why; e.Known { // else strangers would choose the kinds
+		if kind = codeKey + ": " + e.Why; e.Known { // otherwise, strangers could create kinds
 			kind += ": " + e.ID
 		}
 	}
-	s.Warn(r, kind, "web: refused a request without a valid API key", "code", codeKey, "error", Shown(err.Error()))
+	s.Warn(r, kind, "web: rejected a request without a valid API key", "code", codeKey, "error", Shown(err.Error()))
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return nil, refusal
 }
 
-// allow refuses a key whose scope does not include that of the route.
+// allow returns an error if the key's scope does not include the route's.
 func allow(k *key.Key, scope key.Scope) error {
 	if k != nil && k.Scope.Includes(scope) {
 		return nil
@@ -70,7 +70,7 @@ func allow(k *key.Key, scope key.Scope) error {
 	return Problemf(http.StatusForbidden, "scope", "this request needs an API key with scope %s", scope)
 }
 
-// serveMetrics shows no secret and no customer, but the numbers of the business, of all merchants.
+// serveMetrics requires a key, because the metrics show the business figures of all merchants.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return WrongMethod(w, "GET, HEAD")

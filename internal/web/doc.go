@@ -1,5 +1,5 @@
-// Package web holds the HTTP conventions that every route of the API follows: routes with scopes, a strict
-// decoder, problems, request ids, idempotency keys, cursors and lists.
+// Package web implements the HTTP conventions of the API: routes with scopes, a strict decoder, problems,
+// request IDs, idempotency keys, cursors and lists.
 //
 // A package adds routes to /v1 by returning a []Route, which Options.Routes receives:
 //
@@ -10,12 +10,11 @@
 //	func (b *API) getAccount(w http.ResponseWriter, r *web.Request) error {
 //		account, err := b.records.Account(r.Context(), r.PathValue("account"))
 //		if err != nil {
-//			return err // Options.Kinds maps it to a Problem; a *field.Error is 422; anything else is 503, and logged
+//			return err // Options.Kinds maps it to a Problem; a *field.Error is 422; any other error is logged, and 503
 //		}
 //		web.Send(w, http.StatusOK, view.Account(account))
 //		return nil
 //	}
 //
-// It does not know what the routes are about. It has no TLS and no rate limits, which a proxy in front of it
-// can provide.
+// It does not know billing or tracking, and leaves TLS and rate limits to a proxy in front of it.
 package web

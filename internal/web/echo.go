@@ -11,27 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// The parts of an error's text, of a pattern and of a body that WithoutValues looks for.
+// Parts of error texts, patterns and bodies that WithoutValues finds.
 var (
 	got  = regexp.MustCompile(` *\(got .*\)`)
 	name = regexp.MustCompile(`\{(\w+)\}`)
-	word = regexp.MustCompile(`^[a-z_]*$`) // perhaps a word of ours, such as a scope
+	word = regexp.MustCompile(`^[a-z_]*$`) // possibly an API word, such as a scope
 	flag = regexp.MustCompile(`--([a-z][a-z-]*)`)
 )
 
-// WithoutValues returns an error's text without values of the request: commands may repeat what a person
-// has typed, but an answer that repeats values carries them into the logs of others.
+// WithoutValues returns an error's text without the request's values. Commands can repeat what a user typed,
+// but callers log responses, so a response must not contain such values.
 func (r *Request) WithoutValues(text string) string {
 	text = got.ReplaceAllString(text, "")
-	text = flag.ReplaceAllStringFunc(text, func(f string) string { return strings.ReplaceAll(f[2:], "-", "_") }) // as fields
+	text = flag.ReplaceAllStringFunc(text, func(f string) string { return strings.ReplaceAll(f[2:], "-", "_") }) // name fields, not flags
 	for _, v := range r.values() {
 		text = without(text, v)
 	}
 	return Shown(text)
 }
 
-// values returns the values of the request that an error can repeat, the longest first. A short number or a
-// word in the body can be in our own texts too, and identifies nobody.
+// values returns the request's values that an error might repeat, longest first. It omits short numbers and
+// plain words in the body, which also occur in Duesday's own texts and identify no one.
 func (r *Request) values() (all []string) {
 	for _, m := range name.FindAllStringSubmatch(r.Pattern, -1) {
 		all = append(all, r.PathValue(m[1]))
@@ -48,7 +48,7 @@ func (r *Request) values() (all []string) {
 		}
 	}
 	var body map[string]any
-	_ = json.Unmarshal(r.body, &body) // a body that is not valid has no such members
+	_ = json.Unmarshal(r.body, &body) // an invalid body has none of these fields
 	for _, name := range [...]string{"id", "account", "subscription", "sku", "email", "name", "customer", "merchant"} {
 		if text, ok := body[name].(string); ok {
 			all = append(all, text) // whatever it looks like

@@ -25,7 +25,7 @@ const (
 	readyTimeout = 5 * time.Second
 )
 
-// Header values of every answer, made once: they are on the path of every event.
+// Header values of every response, allocated only once because every event needs them.
 var (
 	jsonContent    = []string{jsonType}
 	problemContent = []string{"application/problem+json"}
@@ -33,7 +33,7 @@ var (
 	noSniff        = []string{"nosniff"}
 )
 
-// An answer notes its status.
+// An answer records the response's status.
 type answer struct {
 	http.ResponseWriter
 	status int // 0: nothing was sent
@@ -51,7 +51,7 @@ func (a *answer) Write(text []byte) (int, error) {
 	return a.ResponseWriter.Write(text)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -86,15 +86,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(a, q)
 }
 
-// headerRequest is the header of a request's id, which callers may choose. Each answer has it.
+// headerRequest is the header with the request's ID, which callers can choose. Each response has it.
 const headerRequest = "Request-Id"
 
 type idKey struct{}
 
-// idForm is the form of a caller's request id.
+// idForm matches a caller's request ID.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// requestID returns the request's own id, or a new one.
+// requestID returns the caller's request ID if it is valid, or a new one.
 func requestID(r *http.Request) string {
 	if all := r.Header[headerRequest]; len(all) == 1 && idForm.MatchString(all[0]) {
 		return all[0]
@@ -108,7 +108,7 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// panicText describes a panic without parts of the request.
+// panicText describes a panic without any part of the request.
 func panicText(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
@@ -138,13 +138,13 @@ func (s *Server) route(w http.ResponseWriter, r *Request) {
 
 var errNoRoute = &Problem{Status: http.StatusNotFound, Code: "no_route", Detail: "there is no such path"}
 
-// WrongMethod returns the answer to a request whose method is not among the allowed ones, such as "GET, HEAD".
+// WrongMethod returns the Problem for a request whose method is not in allow, such as "GET, HEAD".
 func WrongMethod(w http.ResponseWriter, allow string) error {
 	w.Header().Set("Allow", allow)
 	return Problemf(http.StatusMethodNotAllowed, "method", "the method must be %s", allow)
 }
 
-// refused takes the mux's own answer to a request without a route.
+// refused records the mux's own response to a request without a route.
 type refused struct {
 	header http.Header
 	status int
@@ -154,12 +154,12 @@ func (n *refused) Header() http.Header         { return n.header }
 func (n *refused) Write(p []byte) (int, error) { return len(p), nil }
 func (n *refused) WriteHeader(status int)      { n.status = status }
 
-// A Lack is the reason why a server is not ready, in a text that anyone may read.
+// A Lack is the reason why a server is not ready. Anyone may read its text.
 type Lack string
 
 func (l Lack) Error() string { return string(l) }
 
-// serveState says whether the server runs, and whether it can work.
+// serveState serves /healthz and /readyz.
 func (s *Server) serveState(w http.ResponseWriter, r *Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return WrongMethod(w, "GET, HEAD")
@@ -182,7 +182,7 @@ func (s *Server) serveState(w http.ResponseWriter, r *Request) error {
 	return nil
 }
 
-// routeOf names the route for the log: never the path, in which callers can write anything.
+// routeOf returns the route's pattern for the log. The path could contain anything.
 func routeOf(r *http.Request) string {
 	if r.Pattern == "" {
 		return "none"

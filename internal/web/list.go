@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	listLines   = 100    // of a list in one object, where nobody says
-	maxList     = 1000   // of a list in one object
-	maxLooked   = 10_000 // rows read for one page of a list in one object
+	listLines   = 100    // default limit of a page
+	maxList     = 1000   // maximum limit of a page
+	maxLooked   = 10_000 // rows read for one page
 	maxStreamed = 1 << 30
 )
 
-// ListOptions describe a list. Keep and View are optional.
+// ListOptions describes a list. Keep and View are optional.
 type ListOptions[T any] struct {
 	Names []string // parameters beside limit and cursor
 
-	// Open returns the rows that the parameters select, from behind the place of a row; "": from the start.
+	// Open returns the rows that the parameters select, after a row's place, or from the start if after is "".
 	Open  func(values url.Values, after string) (iter.Seq2[T, error], error)
 	Place func(T) string // the row's place, for the cursor
-	Keep  func(T) bool   // whether the row is shown; nil: all are
+	Keep  func(T) bool   // whether to show the row; nil: show all
 	View  func(T) any    // nil: the row itself
 }
 
-// List answers with a page of the rows, as {data, has_more, next_cursor}. As lines it is whole unless the
+// List sends a page of rows as {data, has_more, next_cursor}. As JSON lines, it sends all rows unless the
 // caller sets a limit.
 func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T]) error {
 	values, wrong := r.Values(append([]string{"limit", "cursor"}, o.Names...)...)
@@ -62,7 +62,7 @@ func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T])
 	return gather(w, page, &end)
 }
 
-// page yields the rows to be shown, up to limit; 0 is all. It fills in the end.
+// page yields the rows to show, up to limit (0: all), and sets end if more follow.
 func (o *ListOptions[T]) page(all iter.Seq2[T, error], limit int, end *ending, seal func(string) string) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		last := ""
@@ -91,7 +91,7 @@ func (o *ListOptions[T]) page(all iter.Seq2[T, error], limit int, end *ending, s
 	}
 }
 
-// listOf names a list with its filters and what the key may see of it: a cursor is valid in it alone.
+// listOf identifies a list by its path, its filters and the key's merchant. A cursor is only valid for it.
 func listOf(path string, values url.Values, k *key.Key) string {
 	filters := url.Values{}
 	for name, v := range values {
@@ -102,13 +102,13 @@ func listOf(path string, values url.Values, k *key.Key) string {
 	return path + "?" + filters.Encode() + "#" + k.Merchant
 }
 
-// seal returns the cursor of a place in a list. It is encrypted: the place may be that of a row which
-// the key does not see.
+// seal returns the cursor for a place in a list. The cursor is encrypted, because the place can belong to a
+// row that the key must not see.
 func (s *Server) seal(list, place string) string {
 	return base64.RawURLEncoding.EncodeToString(s.cursors.Seal(nil, nil, []byte(place), []byte(list)))
 }
 
-// unseal returns the place of a cursor that this list gave.
+// unseal returns the place in a cursor from this list.
 func (s *Server) unseal(list, cursor string) (place string, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err == nil {

@@ -19,21 +19,21 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Change is a POST that changes something. The caller chooses an idempotency key for it.
+// A Change is a POST that changes something, with the caller's idempotency key.
 type Change struct {
-	// Object is the path of the object that is created or changed, such as accounts/123. Do may set
-	// call.Of(ctx).Object before its first commit instead.
+	// Object is the path of the created or changed object, such as accounts/123. If it is "", Do sets
+	// call.Of(ctx).Object before its first commit.
 	Object string
 	Asked  any // decoded body; nil: none
 
-	// Do makes the change. Its first commit through call.Commit also stores the row of the idempotency
-	// key, so a Do that is refused must not commit.
+	// Do makes the change. Its first commit through call.Commit also stores the idempotency key's row, so
+	// Do must not commit if it rejects the request.
 	Do func(ctx context.Context) (status int, answer any, err error)
 
-	// Again resumes a change that was cut off behind its first commit. It makes no further attempt, and
-	// returns the object as it is now, without its secrets. The context's call repeats the row's call, so its
-	// commits store no row. If row.Hash is "", the key came from a command line: Again must then compare the
-	// request with row.Item in the function that it passes to call.Begin, or the key counts as another's.
+	// Again finishes a change that was interrupted after its first commit. It makes no further attempt, and
+	// returns the current object, without its secrets. The context's call repeats the row's call, so its
+	// commits store no row. If row.Hash is "", the key came from a command: Again must then pass a function
+	// to call.Begin that compares the request with row.Item. Otherwise, the key counts as another request's.
 	Again func(ctx context.Context, row *call.Row) (answer any, err error)
 }
 
@@ -41,16 +41,16 @@ type Change struct {
 const KeyHeader = "Idempotency-Key"
 
 const (
-	// ReplayedHeader is the header of an answer to a repeat.
+	// ReplayedHeader is set in the response to a repeated request.
 	ReplayedHeader = "Idempotent-Replayed"
 	runningWait    = 10 * time.Second // for another request with the same key
 	maxKey         = 255
 )
 
-// idempotencyForm is the form of an idempotency key: printable ASCII.
+// idempotencyForm matches an idempotency key: printable ASCII.
 var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
 
-// IdempotencyKey returns the idempotency key of a request, which must have exactly one.
+// IdempotencyKey returns the request's idempotency key, or a Problem if it does not have exactly one.
 func (r *Request) IdempotencyKey() (string, error) {
 	keys := r.Header.Values(KeyHeader)
 	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
@@ -60,7 +60,7 @@ func (r *Request) IdempotencyKey() (string, error) {
 	return keys[0], nil
 }
 
-// CheckKey returns a field.Error for the parameter idempotency_key unless the text can be such a key.
+// CheckKey returns a field.Error for the parameter idempotency_key if the text cannot be a key.
 func CheckKey(text string) error {
 	if !idempotencyForm.MatchString(text) {
 		return field.Wrong("idempotency_key", fmt.Sprintf("must be 1 to %d printable ASCII characters", maxKey))
@@ -68,15 +68,15 @@ func CheckKey(text string) error {
 	return nil
 }
 
-// KeyUsed returns the answer to an idempotency key that belongs to another request, which was about the
-// object.
+// KeyUsed returns the Problem for an idempotency key that another request used for the object.
 func KeyUsed(object string) error {
 	return &Problem{Status: http.StatusUnprocessableEntity, Code: codeUsedKey, Object: object,
-		Detail: "another request used this idempotency key; repeat that request as it was, or choose a new key"}
+		Detail: "another request used this idempotency key; repeat that request unchanged, or use a new key"}
 }
 
-// Once answers a Change, at most once for each idempotency key of the caller. A repeat gets the object as
-// it is now. A request with the same key as one that this process is answering waits for that answer.
+// Once makes a Change at most once for each of the caller's idempotency keys, and sends the response. A
+// repeated request gets the current object. If this process is still handling a request with the same key,
+// Once waits for it.
 func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	text, err := r.IdempotencyKey()
 	if err != nil {
@@ -104,13 +104,13 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	}
 	ctx := call.With(r.Context(), &k)
 	status, answer, err := c.Do(ctx)
-	if err == nil && k.Repeats() != nil { // another process has stored the row in the meantime
+	if err == nil && k.Repeats() != nil { // another process has stored the row meanwhile
 		return s.again(w, r, c, &k, k.Repeats())
 	}
 	if err == nil && !k.Stored() {
 		err = call.Commit(ctx, s.o.Store) // there was nothing to change
 	}
-	if err != nil && !k.Stored() { // another process may have been faster, so that its effect was in the way
+	if err != nil && !k.Stored() { // another process may have been faster, and its effect caused the error
 		if row, found := first.Find(ctx, s.o.Store); found == nil {
 			return s.again(w, r, c, &first, row)
 		}
@@ -118,14 +118,14 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	if err != nil {
 		return err
 	}
-	if status == http.StatusCreated && strings.HasPrefix("/v1/"+k.Object, r.URL.Path) { // not of a receipt: its object is the subscription
+	if status == http.StatusCreated && strings.HasPrefix("/v1/"+k.Object, r.URL.Path) { // false for a receipt, whose object is the subscription
 		w.Header().Set("Location", (&url.URL{Path: "/v1/" + k.Object}).EscapedPath())
 	}
 	Send(w, status, answer)
 	return nil
 }
 
-// again answers a request whose key has the row.
+// again responds to a request whose key has the row.
 func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call, row *call.Row) error {
 	if row.Hash != "" && row.Hash != k.Hash {
 		return KeyUsed(row.Object)
@@ -137,7 +137,7 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 		}
 	}
 	answer, err := c.Again(ctx, row)
-	if k.Repeats() == nil { // a command line's key, for something else
+	if k.Repeats() == nil { // a command used the key for something else
 		return KeyUsed(row.Object)
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 }
 
 // ObjectOf returns the path of the object that the caller created or changed with the idempotency key, or
-// "", for lists with the parameter idempotency_key.
+// "" if the key is unknown.
 func (s *Server) ObjectOf(r *Request, key string) (path string, err error) {
 	if err := CheckKey(key); err != nil {
 		return "", err
@@ -165,13 +165,13 @@ func (s *Server) ObjectOf(r *Request, key string) (path string, err error) {
 	return row.Object, nil
 }
 
-// A running has the keys of requests that this process is answering.
+// running contains the keys of requests that this process is handling.
 type running struct {
 	mu   sync.Mutex
 	ends map[string]chan struct{}
 }
 
-// hold waits until no other request has the key, and takes it.
+// hold waits until no other request holds the key, and then holds it until release.
 func (h *running) hold(ctx context.Context, key string) (release func(), err error) {
 	limit := time.NewTimer(runningWait)
 	defer limit.Stop()
@@ -193,7 +193,7 @@ func (h *running) hold(ctx context.Context, key string) (release func(), err err
 		select {
 		case <-end:
 		case <-limit.C:
-			return nil, Problemf(http.StatusConflict, codeRunning, "the first request with this idempotency key is still running; repeat this one")
+			return nil, Problemf(http.StatusConflict, codeRunning, "the first request with this idempotency key is still running; try again")
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	codeKey     = "key"             // the API key is missing, or another one
+	codeKey     = "key"             // the API key is missing or invalid
 	codeField   = "field"           // a field.Error
-	codeRunning = "in_progress"     // the first request with an idempotency key
-	codeUsedKey = "idempotency_key" // an idempotency key is malformed, or that of another request
+	codeRunning = "in_progress"     // the first request with the idempotency key is running
+	codeUsedKey = "idempotency_key" // the idempotency key is malformed, or another request used it
 	retryAfter  = "5"               // seconds
 	maxText     = 300               // bytes of an error's text
 )
 
-// titles are the titles of this package's codes. They are the same as in openapi.json.
+// titles contains the titles of this package's codes, as in openapi.json.
 var titles = map[string]string{
 	codeKey:        "The API key is missing or invalid",
 	"scope":        "The API key's scope does not allow this request",
@@ -52,27 +52,27 @@ var titles = map[string]string{
 	codeRunning:    "A request with this Idempotency-Key is still running",
 }
 
-// A Kind maps errors to an answer. Its detail is the error's text without values of the request.
+// A Kind maps errors to a Problem, whose detail is the error's text without the request's values.
 type Kind struct {
 	Is          error
 	Status      int
 	Code, Title string
 }
 
-// A Problem is an error in the form in which callers get it (RFC 9457). An error that is neither a Problem
-// nor has a field.Error nor is of a Kind is 503, without a detail.
+// A Problem is an error that callers see, as RFC 9457 specifies. An error that is not a Problem, contains no
+// field.Error and matches no Kind becomes ErrUnavailable.
 type Problem struct {
 	Status              int
 	Code, Title, Detail string // Title may be "" for a code of this package
 	Errors              []FieldProblem
-	Object              string // path of an object that the caller may look at
+	Object              string // path of a related object
 
-	unsure []string // fields of which others decide that are in Errors
+	unsure []string // fields whose validity depends on fields in Errors
 }
 
-// A FieldProblem is the problem of one field of the body, or of one parameter.
+// A FieldProblem is the problem with one field of the body, or with one parameter.
 type FieldProblem struct {
-	Pointer   string `json:"pointer,omitempty"` // JSON pointer as a URI fragment, such as #/amount
+	Pointer   string `json:"pointer,omitempty"` // JSON Pointer as a URI fragment, such as #/amount
 	Parameter string `json:"parameter,omitempty"`
 	Code      string `json:"code"`
 	Detail    string `json:"detail"`
@@ -80,7 +80,7 @@ type FieldProblem struct {
 
 func (p *Problem) Error() string { return cmp.Or(p.Detail, p.Title) }
 
-// Problemf returns a Problem with the detail, which must not have values of the request.
+// Problemf returns a Problem with the formatted detail, which must not contain values from the request.
 func Problemf(status int, code, format string, args ...any) error {
 	return &Problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -88,18 +88,18 @@ func Problemf(status int, code, format string, args ...any) error {
 // Problems of every route.
 var (
 	ErrUnavailable = &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable",
-		Detail: "the server cannot answer at the moment; try again"}
+		Detail: "the server is unavailable; try again"}
 	ErrNotFound = &Problem{Status: http.StatusNotFound, Code: "not_found",
 		Detail: "no such object exists, or the API key cannot see it"}
 	ErrMerchant = &Problem{Status: http.StatusForbidden, Code: "merchant",
-		Detail: "this API key belongs to another merchant"}
+		Detail: "the API key can only see its own merchant's data"}
 	errVersion = &Problem{Status: http.StatusPreconditionFailed, Code: "version",
 		Detail: "the object has changed since it was read; read it again"}
 	errFailed = &Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the server failed"}
 )
 
-// ProblemOf returns the answer to an error, and whether it is known. The text of an unknown one is for the
-// log only.
+// ProblemOf returns the Problem for an error, and reports whether the error is known. The text of an unknown
+// error is only for the log.
 func (r *Request) ProblemOf(err error) (p *Problem, known bool) {
 	p, ok := errors.AsType[*Problem](err)
 	if ok && p.Code != codeField {
@@ -138,8 +138,8 @@ func fieldErrors(err error, all []*field.Error) []*field.Error {
 	return all
 }
 
-// wrongFields returns the problem of all wrong fields: those of read, which is nil or from Read or Values, and others.
-// A field that is wrong already, or of which a part is, has no second problem.
+// wrongFields returns a Problem that lists the invalid fields: the ones in read, which is nil or a Problem from Read
+// or Values, and others. It omits an error for a field that already has one, or that contains such a field.
 func (r *Request) wrongFields(read *Problem, others []*field.Error) *Problem {
 	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField}
 	if read != nil {
@@ -166,8 +166,8 @@ func (r *Request) wrongFields(read *Problem, others []*field.Error) *Problem {
 	return p.summed()
 }
 
-// given returns the name in the request's form of the field that the product's other parts call so, which the tag
-// field has if the names differ, and whether the form has the field.
+// given returns the request's name for the field that other packages call called, and reports whether the request
+// has the field. If the names differ, the form's tag field contains the other packages' name.
 func (r *Request) given(called string) (name string, ok bool) {
 	if r.form == nil {
 		return called, false
@@ -180,7 +180,7 @@ func (r *Request) given(called string) (name string, ok bool) {
 	return called, false
 }
 
-// summed sorts the Errors of a problem, of which it has one at least, and sets the detail.
+// summed sorts the Errors of a Problem, which must not be empty, and sets its detail.
 func (p *Problem) summed() *Problem {
 	slices.SortFunc(p.Errors, func(a, b FieldProblem) int {
 		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Parameter, b.Parameter))
@@ -200,7 +200,7 @@ func (p *Problem) summed() *Problem {
 
 // A problemForm is a Problem in JSON.
 type problemForm struct {
-	Type      string         `json:"type"` // first: it tells the line from others
+	Type      string         `json:"type"` // first, so that readers recognize the line
 	Title     string         `json:"title"`
 	Status    int            `json:"status"`
 	Detail    string         `json:"detail,omitempty"`
@@ -210,13 +210,13 @@ type problemForm struct {
 	Object    string         `json:"object,omitempty"`
 }
 
-// form returns the problem as the answer to the request with the id.
+// form returns the problem's JSON for the request with the ID.
 func (p *Problem) form(id string) problemForm {
 	return problemForm{"/docs#error-" + p.Code, cmp.Or(p.Title, titles[p.Code], http.StatusText(p.Status)), p.Status,
 		p.Detail, p.Code, id, p.Errors, p.Object}
 }
 
-// fail sends the error, and logs an unknown one.
+// fail sends the error as a Problem, and logs an unknown error.
 func (r *Request) fail(w http.ResponseWriter, err error) {
 	p, known := r.ProblemOf(err)
 	if !known {
@@ -230,13 +230,13 @@ func (r *Request) send(w http.ResponseWriter, p *Problem) {
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests || p.Code == codeRunning || p.Code == "run_in_progress" {
 		h.Set("Retry-After", retryAfter)
 	}
-	for _, name := range []string{"ETag", "Location"} { // of an object that is not sent
+	for _, name := range []string{"ETag", "Location"} { // of an object that the response does not contain
 		h.Del(name)
 	}
 	sendAs(w, problemContent, p.Status, p.form(RequestID(r.Context())))
 }
 
-// Failed logs an error whose text the caller does not get.
+// Failed logs an error whose text the caller must not see.
 func (r *Request) Failed(err error) {
 	level := slog.LevelError
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) { // the caller has gone
@@ -245,22 +245,23 @@ func (r *Request) Failed(err error) {
 	r.Server.o.Log.Log(r.Context(), level, "web: a request failed", "route", routeOf(r.Request), "error", Shown(err.Error()))
 }
 
-// Send answers with one object in JSON.
+// Send sends the value as JSON.
 func Send(w http.ResponseWriter, status int, v any) { sendAs(w, jsonContent, status, v) }
 
 func sendAs(w http.ResponseWriter, content []string, status int, v any) {
 	text, err := json.Marshal(v)
-	if err != nil { // a value without a JSON form, such as a year of five digits
+	if err != nil { // JSON cannot represent the value, such as a year with five digits
 		status, content = errFailed.Status, problemContent
 		text, _ = json.Marshal(errFailed.form(w.Header().Get(headerRequest)))
 	}
 	w.Header()["Content-Type"] = content
 	extend(w)
 	w.WriteHeader(status)
-	_, _ = escaped{w}.Write(append(text, '\n')) // a caller that is gone needs no answer
+	_, _ = escaped{w}.Write(append(text, '\n')) // the caller may be gone
 }
 
-// escaped writes JSON with an escape for each character that a terminal obeys. A Write has whole ones.
+// escaped writes JSON and escapes control characters that a terminal would obey. Each Write must contain
+// whole characters.
 type escaped struct{ io.Writer }
 
 func (e escaped) Write(text []byte) (int, error) {
@@ -268,7 +269,7 @@ func (e escaped) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// Shown returns a text from elsewhere as one short line, without secrets and cards.
+// Shown returns untrusted text as one short line, without secrets and card numbers.
 func Shown(text string) string {
 	text = secret.Line(secret.Clean(text))
 	if len(text) <= maxText {

@@ -13,11 +13,12 @@ import (
 	"sync/atomic"
 )
 
-// MaxForm is the length of a body of JSON, in bytes.
+// MaxForm is the maximum size of a JSON body in bytes.
 const MaxForm = 256 << 10
 
-// Read reads the body of a request into form, which points to a struct. After an error, the caller may join the
-// field.Errors of other fields to it, so that one problem names all wrong fields. The form's fields have tags:
+// Read decodes the request's JSON body into form, which points to a struct. The caller can join the field.Errors of
+// other fields to Read's error, so that one Problem lists all invalid fields.
+// The form's fields have tags:
 //
 //	json:"id" field:"account"       // field.Errors call the field account
 //	json:"email" decides:"customer" // a wrong email leaves open whether customer is right, so nothing is said of that
@@ -34,8 +35,8 @@ func (r *Request) Read(form any) error {
 	return Decode(r.body, form)
 }
 
-// Values returns the query parameters of a request, each of the names and there at most once. After an error, the
-// caller may join the problems of other parameters to it.
+// Values returns the request's query parameters. It returns a Problem for a parameter that is not in names, or that is
+// repeated. The caller can join the errors of other parameters to it.
 func (r *Request) Values(names ...string) (url.Values, error) {
 	r.asked = true
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -58,7 +59,7 @@ func (r *Request) Values(names ...string) (url.Values, error) {
 	return values, nil
 }
 
-// unasked refuses the parameters of a GET whose handler succeeds without calling Values.
+// unasked rejects the parameters of a GET whose handler responds without calling Values.
 type unasked struct {
 	http.ResponseWriter
 	r       *Request
@@ -88,7 +89,7 @@ func (u *unasked) Write(text []byte) (int, error) {
 	return u.ResponseWriter.Write(text)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer for http.ResponseController.
 func (u *unasked) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 // allowed describes the only names of things that a request may have.
@@ -99,17 +100,17 @@ func allowed(things string, names []string) string {
 	return "must have no " + things + " other than " + strings.Join(names, ", ")
 }
 
-// What bodies take in memory: every request its own bytes, and beyond those all requests together.
-// The number of connections bounds the first part. Stripe's events are of a few KiB: large bodies of
-// strangers do not keep them out.
+// Limits of the memory for bodies. Each request has its own bytes, which the number of connections bounds,
+// and all requests share the rest. Stripe's events fit into the first part, so large bodies from strangers
+// cannot block them.
 const (
 	ownBody   = 16 << 10
 	allBodies = 16 << 20
 )
 
-var errCrowded = &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the server is reading too many large bodies at the moment; try again"}
+var errCrowded = &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the server is reading too many large bodies; try again"}
 
-// A body is that of a request, within the budget of all of them.
+// A body reads a request's body within the shared budget.
 type body struct {
 	io.ReadCloser
 	left        *atomic.Int64 // bytes of the budget
@@ -131,10 +132,11 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) release() { b.left.Add(b.taken) }
 
-// ReadBody reads the body of a request, whole or not at all.
+// ReadBody reads the request's whole body into b. It returns a Problem if the body is compressed, incomplete
+// or longer than most.
 func ReadBody(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int64) error {
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return Problemf(http.StatusUnsupportedMediaType, "encoding", "the body must not be encoded")
+		return Problemf(http.StatusUnsupportedMediaType, "encoding", "the body must not have a Content-Encoding")
 	}
 	if r.ContentLength > most {
 		return tooLarge(w, most)
@@ -152,7 +154,7 @@ func ReadBody(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int6
 	return nil
 }
 
-// tooLarge has the connection closed: the rest of the body is not waited for.
+// tooLarge closes the connection after the response, so the server does not read the rest of the body.
 func tooLarge(w http.ResponseWriter, most int64) error {
 	w.Header().Set("Connection", "close")
 	return Problemf(http.StatusRequestEntityTooLarge, "too_large", "the body must have at most %d bytes", most)

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	toldRefusals  = 5 // of a kind in a minute, each with its line in the log
+	toldRefusals  = 5 // of a kind that are logged in a minute
 	refusalMinute = time.Minute
 )
 
-// refusals count the requests that were refused within a minute, by kind.
+// refusals counts the requests that were rejected within a minute, by kind.
 type refusals struct {
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-// Warn logs a refused request. Of one kind in a minute it logs the first few, and at its end how many
-// more there were: strangers do not fill the disk.
+// Warn logs a rejected request. In each minute it logs the first few requests of a kind, and then the number
+// of further ones, so strangers cannot fill the disk.
 func (s *Server) Warn(r *http.Request, kind, text string, args ...any) {
 	f := &s.refused
 	f.mu.Lock()

@@ -10,16 +10,16 @@ import (
 	"github.com/duesday/duesday/internal/key"
 )
 
-// A Route is one of /v1. Its Scope has no default: without one, no key is enough.
+// A Route is a route of /v1. Without a Scope, it rejects every key.
 type Route struct {
 	Pattern   string // such as POST /v1/accounts/{account}/subscriptions
-	Operation string // operation id in openapi.json, such as createSubscription
+	Operation string // operationId in openapi.json, such as createSubscription
 	Scope     key.Scope
-	Merchants bool // whether keys that are bound to a merchant may call it
+	Merchants bool // whether keys that are bound to a merchant can call it
 	Do        Handler
 }
 
-// A Handler answers a request, unless it returns an error.
+// A Handler sends the response, or returns an error that the Server sends.
 type Handler func(w http.ResponseWriter, r *Request) error
 
 // A Request is a request to a Server.
@@ -29,8 +29,8 @@ type Request struct {
 	Server        *Server
 
 	w     http.ResponseWriter
-	body  []byte // once Read has read it
-	form  any    // of Read
+	body  []byte // set by Read
+	form  any    // set by Read
 	asked bool   // Values was called
 }
 
@@ -39,7 +39,7 @@ type requestKey struct{}
 // Routes returns the routes of all packages.
 func (s *Server) Routes() []Route { return s.o.Routes }
 
-// mux has the routes behind the keys.
+// mux returns the routes that need a key.
 func (s *Server) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, to := range s.o.Routes {
@@ -69,8 +69,8 @@ func (s *Server) mux() *http.ServeMux {
 	return mux
 }
 
-// expected returns the version in the If-Match header of a change, or 0 if any will do. A tag that Duesday
-// has not sent is -1, the version of nothing.
+// expected returns the version in a change's If-Match header, or 0 if it accepts any. For a tag that Duesday
+// never sends, expected returns -1, which no object has.
 func expected(r *http.Request) int64 {
 	tag := strings.Join(r.Header.Values("If-Match"), ", ")
 	if tag == "" || tag == "*" || r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -83,13 +83,13 @@ func expected(r *http.Request) int64 {
 	return version
 }
 
-// Tag returns the ETag of an object with the version.
+// Tag returns the version as an ETag.
 func Tag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// serveAPI answers a request to a route.
+// serveAPI checks the key and calls the route's handler.
 func (s *Server) serveAPI(w http.ResponseWriter, r *Request) (err error) {
 	if err := s.cross.Check(r.Request); err != nil {
-		s.Warn(r.Request, "cross_origin", "web: refused a request from another origin")
+		s.Warn(r.Request, "cross_origin", "web: rejected a request from another origin")
 		return errCross
 	}
 	if r.Key, err = s.admit(w, r.Request); err != nil {

@@ -18,24 +18,24 @@ import (
 
 // Options configure a Server. Everything is optional.
 type Options struct {
-	Routes []Route            // of /v1; none: there is no /v1
+	Routes []Route            // of /v1; none: no /v1
 	Paths  map[string]Handler // other exact paths, which need no key
 	Kinds  []Kind             // errors of the routes; the first match counts
 
-	Keys      Keys     // of the callers of /v1 and /metrics; nil: nobody has one
-	CursorKey [32]byte // encrypts the cursors of lists; the same in every process
+	Keys      Keys     // of callers of /v1 and /metrics; nil: no key is valid
+	CursorKey [32]byte // encrypts list cursors; the same in every process
 
-	Store store.Store // with the rows of idempotency keys; nil: no route calls Once
-	Table string      // recurring payments table, which has these rows
+	Store store.Store // contains the rows of idempotency keys; nil: no route calls Once
+	Table string      // recurring payments table, which contains these rows
 
 	Now   func() time.Time                // nil: time.Now
-	Log   *slog.Logger                    // nil: nothing is logged
-	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown if there are Keys
+	Log   *slog.Logger                    // nil: no log
+	Ready func(ctx context.Context) error // nil: always ready; a Lack is shown if there are Keys
 
-	Metrics http.Handler // of /metrics, which needs a key; nil: there is none
-	// Proxies are the addresses of proxies whose X-Forwarded-For is true; else RemoteAddr counts.
+	Metrics http.Handler // of /metrics, which needs a key; nil: no /metrics
+	// Proxies are the addresses of proxies whose X-Forwarded-For is trusted. Otherwise, RemoteAddr counts.
 	Proxies []netip.Prefix
-	// Answered is told of each request from outside, by its route's pattern; nil: nobody is.
+	// Answered is called after each request, with its route's pattern. It may be nil.
 	Answered func(route string, status int)
 }
 
@@ -75,13 +75,13 @@ func isAPI(path string) bool {
 const (
 	headerTimeout = 5 * time.Second  // of a request's header
 	readTimeout   = 15 * time.Second // of a request
-	writeTimeout  = time.Minute      // of an answer, or of a part of a long one
+	writeTimeout  = time.Minute      // of a response, or of a part of a long one
 	idleTimeout   = time.Minute      // of a connection
 	maxHeader     = 16 << 10         // bytes of a request's header
 )
 
-// Serve is listen.Serve within the limits of this package and the given ones. Health checks do not
-// need a request slot.
+// Serve calls listen.Serve with this package's timeouts and the given limits. Health checks do not need a
+// request slot.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, limits listen.Limits, log *slog.Logger) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true}

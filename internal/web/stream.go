@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// An ending is the last line of a whole list: a list without it was cut off.
+// An ending is the last line of a complete list.
 type ending struct {
-	End  bool   `json:"end"`                   // first: it tells the line from others
+	End  bool   `json:"end"`                   // first, so that readers recognize the line
 	More bool   `json:"has_more,omitempty"`    // only with a limit
 	Next string `json:"next_cursor,omitempty"` // where the rest begins
 }
 
 const chunk = 32 << 10 // bytes of lines sent at once
 
-// stream writes a list as lines of JSON while it comes, and its end.
+// stream writes the list's rows as JSON lines while it reads them, and then the end.
 func stream(w http.ResponseWriter, r *Request, list iter.Seq2[any, error], end *ending) error {
 	out := bufio.NewWriterSize(part{w}, chunk)
 	enc := json.NewEncoder(escaped{out})
@@ -33,7 +33,7 @@ func stream(w http.ResponseWriter, r *Request, list iter.Seq2[any, error], end *
 			if !known {
 				r.Failed(err)
 			}
-			_ = errors.Join(enc.Encode(p.form(RequestID(r.Context()))), out.Flush()) // a caller that is gone needs no answer
+			_ = errors.Join(enc.Encode(p.form(RequestID(r.Context()))), out.Flush()) // the caller may be gone
 			return nil
 		}
 		if n++; enc.Encode(v) != nil {
@@ -45,7 +45,7 @@ func stream(w http.ResponseWriter, r *Request, list iter.Seq2[any, error], end *
 	return nil
 }
 
-// A part sends a part of the lines, within its own time: a steady reader may read for long.
+// A part writes some of the lines with a new deadline, so a steady reader can read for a long time.
 type part struct{ http.ResponseWriter }
 
 func (p part) Write(text []byte) (int, error) {
@@ -54,26 +54,26 @@ func (p part) Write(text []byte) (int, error) {
 	return p.ResponseWriter.Write(text)
 }
 
-// extend gives what is written next its own time, however long the request has taken. Where it cannot be set,
-// the server's own for the whole request holds.
+// extend sets a new deadline for the next write, however long the request has taken. If it cannot be set, the server's
+// deadline for the whole request applies.
 func extend(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-// wantsLines reports whether the caller takes a list as lines.
+// wantsLines reports whether the caller accepts a list as JSON lines.
 func wantsLines(r *http.Request) bool {
 	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ";")
 	return strings.TrimSpace(kind) == linesType
 }
 
-// A pageForm is a page of a list as one object.
+// A pageForm is a page of a list.
 type pageForm struct {
 	Data []any  `json:"data"`
 	More bool   `json:"has_more"`
 	Next string `json:"next_cursor,omitempty"`
 }
 
-// gather sends a page of a list as one object.
+// gather sends a page of a list.
 func gather(w http.ResponseWriter, list iter.Seq2[any, error], end *ending) error {
 	all := []any{}
 	for v, err := range list {
