@@ -109,7 +109,7 @@ func (s *server) attach(w http.ResponseWriter, r *web.Request) error {
 		}})
 }
 
-// cardLink creates a link. A repetition gets the same link for as long as the processor remembers the key.
+// cardLink creates a link. A repeated request gets the same link while the processor remembers the key.
 func (s *server) cardLink(w http.ResponseWriter, r *web.Request) error {
 	id := r.PathValue("account")
 	var f struct {

@@ -19,8 +19,8 @@ import (
 // An action changes one subscription.
 type action = func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error)
 
-// act answers with the changed subscription, or with 202 if the request is stored on the subscription and
-// waits for the processor. A repetition continues a request that the subscription still shows.
+// act sends the changed subscription, with 202 if the subscription stores the request and waits for the
+// processor. A repeated request continues if shows reports that the subscription still stores it.
 func (s *server) act(w http.ResponseWriter, r *web.Request, asked any, shows func(*billing.Subscription) bool, do action) error {
 	n := nameOf(r)
 	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: asked, resumes: true,
@@ -127,8 +127,8 @@ func (s *server) skip(w http.ResponseWriter, r *web.Request) error {
 		})
 }
 
-// charge charges one period now: that of the path, of the body, or the next one to be collected. The row of
-// the key has the period, so a repetition means the same one.
+// charge charges one period now: the one in the path or body, or the next one to collect. The key's row
+// contains the period, so a repeated request charges the same one.
 func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Period *int   `json:"period"`
@@ -141,7 +141,7 @@ func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 		case !ok:
 			return web.ErrNotFound
 		case f.Period != nil:
-			err = errors.Join(err, billing.Invalid("period", "is in the path already"))
+			err = errors.Join(err, billing.Invalid("period", "must not repeat the period in the path"))
 		}
 		f.Period = &period
 	} else if f.Period != nil && *f.Period < 0 {
@@ -168,7 +168,7 @@ func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 				c.Period = before.Period
 			}
 			a, err := e.ChargePeriod(ctx, n, c)
-			if err != nil && !(a.Repeated && errors.Is(err, charging.ErrOff)) { // it is stored, and waits
+			if err != nil && !(a.Repeated && errors.Is(err, charging.ErrOff)) { // the request is stored and waits
 				return nil, err
 			}
 			tag(w, a.Subscription.Version)
@@ -176,7 +176,7 @@ func (s *server) charge(w http.ResponseWriter, r *web.Request) error {
 		}})
 }
 
-// periods lists the subscription's periods that did not end paid.
+// periods lists the subscription's periods that ended unpaid, and the parked one.
 func (s *server) periods(w http.ResponseWriter, r *web.Request) error {
 	var ending billing.Ending
 	return list[billing.EndedPeriod]{names: []string{"ending"}, decode: billing.DecodePeriod, view: view.Period,
@@ -195,7 +195,7 @@ func (s *server) periods(w http.ResponseWriter, r *web.Request) error {
 		}}.send(s, w, r)
 }
 
-// period shows a period: as it is open, as it ended, or as it will be due next, with its receipts.
+// period shows an open, ended or next period with its receipts.
 func (s *server) period(w http.ResponseWriter, r *web.Request) error {
 	ctx := r.Context()
 	period, ok := periodOf(r.PathValue("period"))

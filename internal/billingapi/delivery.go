@@ -38,7 +38,7 @@ func showEndpoint(w http.ResponseWriter, e *delivery.Endpoint, err error, more .
 	return append(view.Endpoint(e), more...), nil
 }
 
-// createEndpoint shows the secret once. A repetition gets the endpoint without it.
+// createEndpoint shows the secret only in the first response.
 func (s *server) createEndpoint(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		URL   string   `json:"url"`
@@ -98,7 +98,7 @@ func (s *server) deleteEndpoint(w http.ResponseWriter, r *web.Request) error {
 	return err
 }
 
-// rotateEndpoint shows the new secret once.
+// rotateEndpoint shows the new secret only in the first response.
 func (s *server) rotateEndpoint(w http.ResponseWriter, r *web.Request) error {
 	id := r.PathValue("endpoint")
 	var f struct {
@@ -135,8 +135,8 @@ func (s *server) deliveries(w http.ResponseWriter, r *web.Request) error {
 		Keep: func(m *delivery.Message) bool { return state == "" || m.State == state }})
 }
 
-// replay sends messages again. A repetition replays what is left of a replay that was cut off: messages that
-// ended before it, because it could send others a third time.
+// replay sends messages again. A repeated request continues an interrupted replay. It only selects messages that ended
+// before the first request, because it could send others a third time.
 func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		ID       string    `json:"id"`

@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// A dueRow is a row of an index with its place: the partition, of several on a date, and the cursor in it.
+// A dueRow is an index row with its place: one of the date's partitions, and the cursor in it.
 type dueRow struct {
 	billing.DueRow
 	at duePlace
@@ -28,7 +28,7 @@ type duePlace struct {
 }
 
 func (r dueRow) place() string {
-	text, _ := json.Marshal(r.at) // strings have a JSON form
+	text, _ := json.Marshal(r.at) // never fails: it contains only strings
 	return string(text)
 }
 
@@ -72,7 +72,7 @@ func (s *server) dueOn(ctx context.Context, index string, day civil.Date, from d
 					row.at = duePlace{partition, table.CursorAt(index, it)}
 					row.DueRow, err = e.DueRow(ctx, index, it)
 				}
-				if err == nil && !due.Complete(ctx, e.Records, &row.DueRow) { // the run will cancel it
+				if err == nil && !due.Complete(ctx, e.Records, &row.DueRow) { // the run will cancel the subscription
 					continue
 				}
 				if !yield(row, err) || err != nil {

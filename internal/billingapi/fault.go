@@ -17,17 +17,17 @@ import (
 )
 
 var (
-	errNothing = billing.Invalid("", "must have at least one field to change")
+	errNothing = billing.Invalid("", "must contain at least one field")
 	errCollect = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "collect needs an API key with scope charge"}
 	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
 	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "run_in_progress", Title: "Another run is in progress",
-		Detail: "another run is in progress; one runs at a time"}
+		Detail: "another run is in progress; wait until it has ended"}
 	errReporting = &web.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable",
-		Detail: "another report is being made; one is made at a time"}
+		Detail: "another report is being made; wait until it has ended"}
 )
 
-// problem returns the answer to an error of billing, without values of the request. It logs an error of which
-// the operator must know.
+// problem maps a billing error to a Problem without the request's values. It logs an error that the operator
+// must see.
 func (s *server) problem(r *web.Request, err error) error {
 	if err == nil || errors.As(err, new(*web.Problem)) || errors.As(err, new(*billing.FieldError)) {
 		return err
@@ -45,16 +45,16 @@ func (s *server) problem(r *web.Request, err error) error {
 	return err
 }
 
-// errIllegible stands for a billing.IllegibleError: another tool has written the item.
+// errIllegible stands for a billing.IllegibleError in kinds.
 var errIllegible = errors.New("illegible")
 
-// kinds are the answers to billing's errors. The first match counts.
+// kinds maps billing's errors to Problems. The first match counts.
 func kinds() []web.Kind {
 	const conflict, refused, unavailable = http.StatusConflict, http.StatusUnprocessableEntity, http.StatusServiceUnavailable
 	return []web.Kind{
 		{Is: call.ErrVersion, Status: http.StatusPreconditionFailed, Code: "version", Title: "The object has changed"},
 		{Is: errIllegible, Status: conflict, Code: "illegible", Title: "The stored object cannot be read"},
-		// Before ErrState: a switch, a fence or another process is the reason, and not the object.
+		// These come before ErrState, because their cause is not the object.
 		{Is: charging.ErrOff, Status: conflict, Code: "charging_off", Title: "Charging is off"},
 		{Is: charging.ErrWentBack, Status: conflict, Code: "went_back", Title: "The store was restored and must be reconciled"},
 		{Is: charging.ErrOtherInstallation, Status: conflict, Code: "other_installation", Title: "Another installation has charged"},

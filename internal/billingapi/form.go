@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A form parses the fields of a request, and collects the wrong ones. The first error of a field counts.
+// A form parses a request's fields and collects the errors. The first error of a field counts.
 type form struct{ wrong []error }
 
 func (f *form) add(err error) { f.wrong = append(f.wrong, err) }
@@ -40,13 +40,13 @@ func (f *form) interval(text string) (i civil.Interval) {
 	return i
 }
 
-// A price is an amount in minor units of a currency. Neither is given without the other.
+// A price is an amount in a currency's minor units. Each field requires the other.
 type price struct {
 	Amount   *int64 `json:"amount"`
 	Currency string `json:"currency" empty:"no"`
 }
 
-// amount parses a price. It returns the zero Amount for a price that is not given or wrong.
+// amount parses a price. It returns the zero Amount if the price is absent or invalid.
 func (f *form) amount(p price) (a money.Amount) {
 	if p == (price{}) {
 		return a
@@ -67,7 +67,7 @@ func (f *form) amount(p price) (a money.Amount) {
 	return money.New(*p.Amount, c)
 }
 
-// periodOf parses the number of a period in a path.
+// periodOf parses the period number in a path.
 func periodOf(text string) (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 0 && strconv.Itoa(n) == text

@@ -19,14 +19,14 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// A row is one of a list in an account's partition, with its sort key.
+// A row is a decoded item in an account's partition, with its sort key.
 type row[T any] struct {
 	of  *T
 	key string
 }
 
-// listed yields the account's items of one kind after the sort key. It leaves out items that another tool
-// has made unreadable, and logs them.
+// listed yields the account's items of one kind after the sort key. It omits and logs items that another tool
+// has made unreadable.
 func listed[T any](ctx context.Context, s *server, account, prefix, after string, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
 	return func(yield func(row[T], error) bool) {
 		q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
@@ -37,7 +37,7 @@ func listed[T any](ctx context.Context, s *server, account, prefix, after string
 			x := row[T]{key: billing.KeyOf(it).SK}
 			if err == nil {
 				if x.of, err = decode(it); err != nil {
-					s.Engine.Log.WarnContext(ctx, "a list leaves out an item that cannot be read", "error", err)
+					s.Engine.Log.WarnContext(ctx, "a list omits an unreadable item", "error", err)
 					continue
 				}
 			}
@@ -48,7 +48,7 @@ func listed[T any](ctx context.Context, s *server, account, prefix, after string
 	}
 }
 
-// A list answers with the items of one kind in an account's partition.
+// A list sends the items of one kind in an account's partition.
 type list[T any] struct {
 	names  []string // parameters, beside limit and cursor
 	open   func(values url.Values) (account, prefix string, err error)
@@ -56,8 +56,8 @@ type list[T any] struct {
 	keep   func(*T) bool // nil: all
 	view   func(*T) view.Object
 
-	// made reports whether the request with an idempotency key is about the item. nil: the list has no
-	// parameter idempotency_key.
+	// made reports whether the request with the idempotency key created or changed the item. If it is nil,
+	// the list has no parameter idempotency_key.
 	made func(*T, *call.Row) bool
 }
 
@@ -74,7 +74,7 @@ func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
 			}
 			if part := strings.Split(of.ObjectPath(), "/"); of != nil && slices.Contains(l.names, "account") && !values.Has("account") {
 				if len(part) < 2 || part[0] != "accounts" {
-					return func(func(row[T], error) bool) {}, nil // an unknown key
+					return func(func(row[T], error) bool) {}, nil // the key is unknown
 				}
 				values.Set("account", part[1])
 			}
@@ -86,10 +86,11 @@ func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
 		View:  func(x row[T]) any { return l.view(x.of) }})
 }
 
-// keyParameter selects what the request with an idempotency key has created or changed.
+// keyParameter selects the object that the request with the idempotency key created or changed.
 const keyParameter = "idempotency_key"
 
-// keyed returns the row of the parameter idempotency_key, which is empty for an unknown key, or nil without it.
+// keyed returns the row of the parameter idempotency_key, an empty row for an unknown key, or nil if the
+// parameter is absent.
 func (s *server) keyed(r *web.Request, values url.Values) (*call.Row, error) {
 	if !values.Has(keyParameter) {
 		return nil, nil
@@ -102,8 +103,8 @@ func (s *server) keyed(r *web.Request, values url.Values) (*call.Row, error) {
 	return of, err
 }
 
-// isReceipt reports whether the request has created or changed the receipt. A period that was both charged
-// and paid by hand has two.
+// isReceipt reports whether the request created or changed the receipt. A period that was both charged and
+// paid manually has two receipts.
 func isReceipt(of *call.Row, x *billing.Receipt) bool {
 	k, err := billing.DecodeKeyed(of.Item)
 	if err != nil || k.Account != x.Account || k.ID != x.ID || k.Period != x.Period {
@@ -115,7 +116,7 @@ func isReceipt(of *call.Row, x *billing.Receipt) bool {
 	return x.Kind != billing.Overpayment
 }
 
-// A finder yields what a filter finds with an index.
+// A finder sends the objects that a filter finds with an index.
 type finder[T any] struct {
 	names []string
 	find  func(values url.Values, after string) (iter.Seq2[*T, error], error)
@@ -150,7 +151,7 @@ func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error 
 				}
 				for x, err := range found {
 					if bad, ok := errors.AsType[*billing.ItemError](err); ok {
-						s.Engine.Log.WarnContext(r.Context(), "a list leaves out an item that cannot be read", "error", bad)
+						s.Engine.Log.WarnContext(r.Context(), "a list omits an unreadable item", "error", bad)
 					} else if !yield(x, err) {
 						return
 					}
@@ -159,7 +160,7 @@ func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error 
 		}})
 }
 
-// accounts lists all accounts, or those with an email address, ignoring case, or of a customer at the processor.
+// accounts lists all accounts, or the accounts with an email address (ignoring case) or processor customer.
 func (s *server) accounts(w http.ResponseWriter, r *web.Request) error {
 	var p processor.Payer
 	return finder[billing.Account]{names: []string{"email", "customer"}, view: view.Account,
@@ -173,13 +174,13 @@ func (s *server) accounts(w http.ResponseWriter, r *web.Request) error {
 		find: func(values url.Values, after string) (iter.Seq2[*billing.Account, error], error) {
 			email, customer := values.Get("email"), values.Get("customer")
 			if p.Customer = customer; email != "" && customer != "" {
-				return nil, billing.Invalid("email", "cannot be combined with customer: accounts are found by either")
+				return nil, billing.Invalid("email", "cannot be combined with customer")
 			}
 			return lookup.Accounts(r.Context(), s.Engine.Records, email, p, after), nil
 		}}.send(s, w, r)
 }
 
-// subscriptions lists the subscriptions of all accounts, or those with a status, an SKU or an email address.
+// subscriptions lists the subscriptions of all accounts, filtered by status, SKU or email address.
 func (s *server) subscriptions(w http.ResponseWriter, r *web.Request) error {
 	var f lookup.Filter
 	return finder[billing.Subscription]{names: []string{"status", "sku", "email"}, view: view.Subscription,

@@ -17,8 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// createReceipt records a manual payment. It answers with 202 if the payment waits until the processor shows
-// the period's payment intent as canceled.
+// createReceipt records a manual payment. It responds with 202 if the payment must wait until the period's
+// payment intent is canceled.
 func (s *server) createReceipt(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Period *int `json:"period"`
@@ -43,12 +43,13 @@ func (s *server) createReceipt(w http.ResponseWriter, r *web.Request) error {
 		case done.Requested:
 			return accepted{view.Object{"account", n.Account, "subscription", n.ID, "period", done.Period, "requested", true}}, nil
 		}
-		return view.Object{"account", n.Account, "subscription", n.ID, "period", done.Period}, nil // its receipt has expired
+		return view.Object{"account", n.Account, "subscription", n.ID, "period", done.Period}, nil // the receipt has expired
 	}
 	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(n), asked: f, do: record, resumes: true})
 }
 
-// accountOf returns the parameter account: the items of one account are found without a scan.
+// accountOf returns the parameter account, which is required because the store finds only one account's items
+// without a scan.
 func accountOf(values url.Values) (string, error) {
 	id := values.Get("account")
 	return id, billing.CheckID("account", id)
@@ -121,7 +122,7 @@ func (s *server) receipt(w http.ResponseWriter, r *web.Request) error {
 	return show(w, s.viewReceipt(found, reversals), err)
 }
 
-// refund gives back all or a part of a receipt's charge. The same key is the same refund.
+// refund refunds a receipt's charge in full or in part, once for each idempotency key.
 func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Account string `json:"account"`

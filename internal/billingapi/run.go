@@ -33,7 +33,7 @@ func isJob(kind billing.Kind) bool { return kind == billing.Payments || kind == 
 
 var errKind = billing.Invalid("kind", "must be payments, reminders, verify or reconcile")
 
-// Runs does the long work that requests start in this process, one run at a time.
+// Runs executes the runs that requests start, one at a time, in this process.
 type Runs struct {
 	job       func(ctx context.Context, kind billing.Kind, o job.Options) error
 	reconcile func(ctx context.Context) (adopted int, err error)
@@ -41,12 +41,12 @@ type Runs struct {
 	work      chan func(context.Context)
 }
 
-// NewRuns returns Runs that run a daily job or reconcile as the commands do.
+// NewRuns returns Runs that call daily for the daily jobs, and reconcile.
 func NewRuns(daily func(context.Context, billing.Kind, job.Options) error, reconcile func(context.Context) (int, error)) *Runs {
 	return &Runs{job: daily, reconcile: reconcile, work: make(chan func(context.Context), 1)}
 }
 
-// Run does the requested work until ctx ends. The next daily job continues a job that is cut off.
+// Run executes requested runs until ctx ends. The next daily job continues an interrupted one.
 func (r *Runs) Run(ctx context.Context) error {
 	for {
 		select {
@@ -62,8 +62,8 @@ func (r *Runs) Run(ctx context.Context) error {
 const (
 	firstZone   = 14 * time.Hour  // offset of the time zone in which each day begins first
 	workers     = 16              // the default of duesday run
-	recordEvery = 2 * time.Second // as a job writes its record
-	mostRuns    = 1000            // of a kind in a list
+	recordEvery = 2 * time.Second // how often a run updates its record
+	mostRuns    = 1000            // of each kind in a list
 )
 
 // createRun stores the run's record with the key, and then starts the run.
@@ -80,7 +80,7 @@ func (s *server) createRun(w http.ResponseWriter, r *web.Request) error {
 		return errAdmin
 	}
 	if day.After(civil.Of(s.Engine.Now().Add(firstZone))) || f.Date != "" && !isJob(f.Kind) {
-		x.add(billing.Invalid("date", "must be a day that has begun, and is for payments and reminders only"))
+		x.add(billing.Invalid("date", "must be a day that has begun; only payments and reminders accept a date"))
 	}
 	if err := x.err(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *server) createRun(w http.ResponseWriter, r *web.Request) error {
 		}})
 }
 
-// start stores the record of the run, and hands the run to Runs.
+// start stores the run's record and passes the run to Runs.
 func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind, day civil.Date) (v any, err error) {
 	if !s.Runs.busy.CompareAndSwap(false, true) {
 		return nil, errBusy
@@ -108,7 +108,7 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	run := job.NewRun(ctx, e, kind, day)
 	call.Of(ctx).Object = "runs/" + run.PathID()
 	process := run.Process
-	run.Process = "" // until it begins
+	run.Process = "" // until the run begins
 	if err := call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	return begun, nil
 }
 
-// execute does the run, and records its end, unless a job has recorded that itself.
+// execute executes the run and records its end, unless the job has already recorded it.
 func (s *server) execute(ctx context.Context, e *engine.Engine, run *billing.Run, day civil.Date) {
 	var err error
 	ctx = call.With(ctx, &call.Call{Actor: run.Actor})
@@ -140,7 +140,7 @@ func (s *server) execute(ctx context.Context, e *engine.Engine, run *billing.Run
 	}
 }
 
-// inspect does a verify or reconcile run under a claim.
+// inspect executes a verify or reconcile run under a claim.
 func (s *server) inspect(ctx context.Context, e *engine.Engine, run *billing.Run) error {
 	claim := worker.NewClaim(e.Sharing.Claims, run)
 	if err := claim.Hold(ctx); err != nil {
@@ -150,7 +150,7 @@ func (s *server) inspect(ctx context.Context, e *engine.Engine, run *billing.Run
 	seen := *run
 	defer e.Sharing.Ticker.Every(recordEvery, func() {
 		seen.Seen = e.Now()
-		_ = e.Store.Commit(context.WithoutCancel(ctx), seen.Write(e.Table)) // the next write replaces one that failed
+		_ = e.Store.Commit(context.WithoutCancel(ctx), seen.Write(e.Table)) // the next update makes up for a failed one
 	})()
 	if run.Kind == billing.Adoptions {
 		n, err := s.Runs.reconcile(ctx)
@@ -181,10 +181,10 @@ func viewRun(r *job.Report) view.Object {
 	return v
 }
 
-// placeOf orders runs by their start.
+// placeOf returns the run's place in the list, which is ordered by start time.
 func placeOf(r *job.Report) string { return view.Stamp(r.Started) + " " + r.ID }
 
-// runs lists the latest runs, the most recently started first.
+// runs lists the latest runs, newest first.
 func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
 	return web.List(r.Server, w, r, web.ListOptions[*job.Report]{Names: []string{"kind", keyParameter}, Place: placeOf,
 		View: func(x *job.Report) any { return viewRun(x) },
@@ -225,7 +225,7 @@ func (s *server) getRun(w http.ResponseWriter, r *web.Request) error {
 	return show(w, v, err)
 }
 
-// findRun returns the view of the run with the ID, of whatever kind.
+// findRun returns the view of the run with the ID.
 func (s *server) findRun(ctx context.Context, id string) (any, error) {
 	for _, kind := range runKinds() {
 		found, err := job.Find(ctx, s.Engine, kind, id)

@@ -1,8 +1,8 @@
 // Package billingapi implements billing's routes of the HTTP API: accounts, subscriptions, periods,
-// receipts, runs, and the installation's settings and keys.
+// receipts, runs, endpoints, settings and keys.
 //
-// Each route calls the function that the command of the same name calls. The package decides nothing about
-// money. Package web defines the conventions of requests and answers.
+// Each route calls the same function as the corresponding command. The package decides nothing about money.
+// Package web defines the conventions of requests and responses.
 package billingapi
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// Options configure the routes. All fields are required.
+// Options configures the routes. All fields are required.
 type Options struct {
 	Engine   *engine.Engine
 	Keys     *key.Ring
 	Messages *delivery.Service
 	Runs     *Runs
-	Look     func(ctx context.Context) []status.Check // returns the latest checks of the installation's health
+	Look     func(ctx context.Context) []status.Check // returns the latest health checks
 }
 
 type server struct {
@@ -36,7 +36,7 @@ type server struct {
 	reporting atomic.Bool // a report is being made, which reads the whole store
 }
 
-// Routes returns the routes. A key that is bound to a merchant may call none of them.
+// Routes returns the routes. A key that is bound to a merchant cannot call them.
 func Routes(o Options) []web.Route {
 	s := &server{Options: o}
 	all := slices.Concat(s.subscribers(), s.others(), s.deliveryRoutes())
@@ -51,7 +51,7 @@ func route(scope key.Scope, operation, pattern string, do web.Handler) web.Route
 	return web.Route{Pattern: pattern, Operation: operation, Scope: scope, Do: do}
 }
 
-// subscribers are the routes under an account.
+// subscribers returns the routes for accounts and subscriptions.
 func (s *server) subscribers() []web.Route {
 	const subscriptions = "/v1/accounts/{account}/subscriptions"
 	const one, period = subscriptions + "/{subscription}", subscriptions + "/{subscription}/periods/{period}"
@@ -107,7 +107,7 @@ func (s *server) others() []web.Route {
 	}
 }
 
-// show answers a GET, PATCH or PUT.
+// show sends the value with 200, or returns err.
 func show(w http.ResponseWriter, v any, err error) error {
 	if err == nil {
 		web.Send(w, http.StatusOK, v)
@@ -115,22 +115,22 @@ func show(w http.ResponseWriter, v any, err error) error {
 	return err
 }
 
-// A post answers a POST that changes something.
+// A post handles a POST that changes something.
 type post struct {
-	status int    // of the answer to a request that is finished
-	object string // path of the object that is created or changed; "": do sets it
+	status int    // of the response if the request is finished
+	object string // path of the created or changed object; "": do sets it
 	asked  any    // decoded body
 	do     func(ctx context.Context, e *engine.Engine) (any, error)
 
-	// resumes means that do also continues a request that was cut off, without another attempt, if the call
-	// repeats it. Otherwise, a repetition gets the object as it is now.
+	// resumes means that do also handles a repeated request: it continues interrupted work and makes no
+	// further attempt. Otherwise, a repeated request gets the current object.
 	resumes bool
 }
 
-// accepted is the answer of a request that is stored, and that waits for the processor or for a run.
+// accepted is the response to a stored request that waits for the processor or for a run.
 type accepted struct{ answer any }
 
-// once opens the engine with the current settings, as each command does, and answers the request once.
+// once handles the request once, with the current settings.
 func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
 	e, err := s.Engine.Fresh(r.Context())
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
 		}})
 }
 
-// object returns the object at the path as it is now, without secrets.
+// object returns the current object at the path, without secrets.
 func (s *server) object(ctx context.Context, w http.ResponseWriter, path string) (any, error) {
 	switch part := strings.Split(path, "/"); {
 	case part[0] == "accounts" && len(part) == 2:
@@ -173,7 +173,7 @@ func (s *server) object(ctx context.Context, w http.ResponseWriter, path string)
 	return nil, fmt.Errorf("row of an idempotency key: no object %q", path)
 }
 
-// tag sets the ETag of an object with a version.
+// tag sets the ETag header to the object's version.
 func tag(w http.ResponseWriter, version int64) {
 	w.Header().Set("ETag", web.Tag(version))
 }

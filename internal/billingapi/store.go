@@ -25,7 +25,7 @@ import (
 
 const (
 	reportDays = 30  // the default of report --days
-	yearOfDays = 366 // most days of expected charges
+	yearOfDays = 366 // maximum of report --days
 )
 
 // report scans the store, as the command does, one request at a time.
@@ -35,7 +35,7 @@ func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 	month := func(name string) (d civil.Date) {
 		if text := values.Get(name); text != "" {
 			if d, err = civil.Parse(text + "-01"); err != nil || d.Year() < 1970 || d.After(s.Engine.Today().AddDays(yearOfDays)) {
-				x.add(billing.Invalid(name, "must be a month such as 2026-01, not before 1970 and at most a year ahead"))
+				x.add(billing.Invalid(name, "must be a month such as 2026-01, from 1970 to at most a year ahead"))
 			}
 		}
 		return d
@@ -47,7 +47,7 @@ func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 		}
 	}
 	if q.From.After(s.Engine.Today().AddDays(1)) || !q.To.IsZero() && q.From.After(q.To) {
-		x.add(billing.Invalid("from", "must be a month that has begun, and not after to"))
+		x.add(billing.Invalid("from", "must be a month that has begun, and must not be after to"))
 	}
 	if err := x.err(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *server) setCharging(w http.ResponseWriter, r *web.Request) error {
 	if f.Charging == nil {
 		x.add(billing.Invalid("charging", "must be true or false"))
 	} else if f.Accept != "" && !*f.Charging {
-		x.add(billing.Invalid("accept_other_installation", "needs charging to be true"))
+		x.add(billing.Invalid("accept_other_installation", "requires charging to be true"))
 	}
 	err := x.err()
 	if err == nil && f.Accept != "" {
@@ -102,7 +102,7 @@ func (s *server) setCharging(w http.ResponseWriter, r *web.Request) error {
 	return show(w, view.Charging(*f.Charging, f.Reason, f.Accept, call.Of(r.Context()).Actor), nil)
 }
 
-// createKey shows the key's text once. A repetition gets the key without it.
+// createKey shows the key's text only in the first response.
 func (s *server) createKey(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Name     string    `json:"name"`
@@ -146,7 +146,7 @@ func (s *server) keys(w http.ResponseWriter, r *web.Request) error {
 		}})
 }
 
-// revokeKey takes the key's ID only, because several keys may have a name.
+// revokeKey accepts only the key's ID, because several keys can have the same name.
 func (s *server) revokeKey(w http.ResponseWriter, r *web.Request) error {
 	id := r.PathValue("key")
 	k, err := (*key.Key)(nil), error(web.ErrNotFound)

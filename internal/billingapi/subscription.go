@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// nameOf returns the name of the subscription in the path.
+// nameOf returns the subscription's name from the path.
 func nameOf(r *web.Request) billing.Name {
 	return billing.Name{Account: r.PathValue("account"), ID: r.PathValue("subscription")}
 }
@@ -36,7 +36,7 @@ func showSubscription(w http.ResponseWriter, sub *billing.Subscription, err erro
 // shownDues is the number of upcoming due dates that a preview shows, as the commands do.
 const shownDues = 3
 
-// preview answers with a subscription that is not stored.
+// preview sends a subscription that is not stored.
 func preview(w http.ResponseWriter, sub *billing.Subscription, err error) error {
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ type subscriptionForm struct {
 	Installments int                `json:"installments"`
 	Address      string             `json:"address"`
 
-	// Of an account that does not exist yet.
+	// For a new account.
 	Email    string `json:"email"`
 	Name     string `json:"name"`
 	Locale   string `json:"locale"`
@@ -68,7 +68,7 @@ type subscriptionForm struct {
 	TimeZone string `json:"time_zone"`
 }
 
-// readSubscription reads a new subscription, or returns all wrong fields.
+// readSubscription reads a new subscription. Its error contains all invalid fields.
 func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscription, err error) {
 	x := form{[]error{r.Read(&f)}}
 	n = billing.NewSubscription{Account: r.PathValue("account"), ID: f.ID, SKU: f.SKU, Amount: x.amount(f.price),
@@ -128,20 +128,20 @@ type planForm struct {
 	Notify bool   `json:"notify"`
 }
 
-// change returns the change of the plan, and adds the wrong fields to x.
+// change returns the plan change, and adds errors for invalid fields to x.
 func (f *planForm) change(x *form) (c billing.Change) {
 	c = billing.Change{SKU: f.SKU, From: x.date("from", f.From), Notify: f.Notify}
 	if amount := x.amount(f.price); !amount.IsZero() {
 		c.Amount = &amount
 	}
 	if f.SKU == nil && f.price == (price{}) && (f.Notify || f.From != "") {
-		x.add(billing.Invalid("sku", "is missing: from and notify need a new sku or amount"))
+		x.add(billing.Invalid("sku", "is missing: from and notify require sku or amount"))
 	}
 	return c
 }
 
-// updateSubscription changes the subscription. If the key may charge, a new payment method is tried at once
-// on an open period. Otherwise, the next payment run tries it.
+// updateSubscription changes the subscription. If the key may charge, it immediately charges the open period
+// with a new payment method. Otherwise, the next payment run does.
 func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		planForm
@@ -159,7 +159,7 @@ func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error
 	n, ctx := nameOf(r), r.Context()
 	switch nothing := c == (billing.Change{}); {
 	case f.Early && f.PaymentDay == nil:
-		x.add(billing.Invalid("early", "needs a new payment_day"))
+		x.add(billing.Invalid("early", "requires payment_day"))
 	case f.PaidOnce && !nothing:
 		x.add(billing.Invalid("paid_once", "cannot be combined with other fields"))
 	case nothing && !f.PaidOnce:

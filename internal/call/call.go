@@ -1,5 +1,5 @@
-// Package call carries a request of a person, a program or Stripe to the commits that it causes: who
-// asks, and the idempotency key whose row the first of these commits stores.
+// Package call carries a request from a person, a program or Stripe to the commits that it causes. It
+// contains the actor, and the idempotency key, whose row the first of these commits stores.
 //
 // It does not know what a request changes.
 package call
@@ -20,27 +20,27 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Call is one request for a change. With a Key or Expect, it belongs to one goroutine.
+// A Call is one request for a change. With a Key or Expect, only one goroutine may use it.
 type Call struct {
-	Actor string // who asks, such as "user anna", "key shop" or "event evt_1"
+	Actor string // who makes the request, such as "user anna", "key shop" or "event evt_1"
 
-	// Key is the idempotency key, or "" for none. The fields below are used only with a key.
+	// Key is the idempotency key, or "" for none. The next fields are only used with a key.
 	Key    string
-	Caller string // merchant of the caller's API key; "" for a caller of billing
-	Hash   string // identifies what is asked: method, path and decoded body; "" if only Extra does
+	Caller string // merchant of the caller's API key; "" for billing
+	Hash   string // hash of the method, path and decoded body; "" if only Extra identifies the request
 	Object string // path of the object that the call creates or changes, such as accounts/123
-	Table  string // recurring payments table, which has the rows of keys
+	Table  string // recurring payments table, which contains the rows of keys
 	Now    func() time.Time
 
-	// Expect is the version that the object must have when the call's first commit changes it. Zero
-	// accepts any.
+	// Expect is the version that the object must have when the call's first commit changes it, or zero
+	// for any.
 	Expect int64
 
-	// Extra has attributes that the operation adds to the key's row before its first commit.
+	// Extra contains attributes that the operation adds to the key's row before its first commit.
 	Extra store.Item
 
-	token     string // begins the token that tells our row from that of another call with the same key
-	tries     int    // commits with the row; each has its own token
+	token     string // prefix of this call's tokens, which identify its row
+	tries     int    // number of commits with the row; each has its own token
 	stored    bool
 	committed bool
 	repeats   *Row
@@ -53,7 +53,7 @@ func With(ctx context.Context, c *Call) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }
 
-// Of returns the call to which the context belongs, or nil.
+// Of returns the context's call, or nil.
 func Of(ctx context.Context) *Call {
 	c, _ := ctx.Value(contextKey{}).(*Call)
 	return c
@@ -62,8 +62,8 @@ func Of(ctx context.Context) *Call {
 // Without returns a context whose commits belong to no call.
 func Without(ctx context.Context) context.Context { return With(ctx, nil) }
 
-// After returns a context for the commits that follow the first one of the context's call: they have its
-// actor, and no key.
+// After returns a context for the commits that follow the call's first one. They have the call's actor, but
+// no key.
 func After(ctx context.Context) context.Context {
 	c := Of(ctx)
 	if c == nil {
@@ -80,15 +80,15 @@ func KeyOf(ctx context.Context) string {
 	return ""
 }
 
-// Stored reports whether this call has stored its key's row, so that the request is fixed and a repeat
-// finds it.
+// Stored reports whether this call has stored its key's row. From then on, the request is fixed and a
+// repeated call finds it.
 func (c *Call) Stored() bool { return c != nil && c.stored && c.repeats == nil }
 
-// ErrVersion means that the object has another version than the call expects.
+// ErrVersion means that the object's version differs from Call.Expect.
 var ErrVersion = errors.New("the object has changed since it was read")
 
-// Check returns ErrVersion if the call has committed nothing yet and expects another version than the
-// stored item has.
+// Check returns ErrVersion if the call has committed nothing yet and the stored item's version differs from
+// Call.Expect.
 func Check(ctx context.Context, was store.Item) error {
 	if c := Of(ctx); c != nil && c.Expect != 0 && !c.committed && was.Int(schema.Version) != c.Expect {
 		return ErrVersion
@@ -96,10 +96,10 @@ func Check(ctx context.Context, was store.Item) error {
 	return nil
 }
 
-// Begin returns the row that an earlier call has stored under the key, or nil. The commits that follow
-// then continue the earlier request, and store no row. Begin returns the error of same, which is nil if
-// both calls ask for the same. If their hashes differ, Begin returns a RepeatedError. With same, that takes
-// two hashes.
+// Begin returns the row that an earlier call has stored under the key, or nil. If there is one, this call's
+// commits continue the earlier request and store no row. If the hashes differ, Begin returns a RepeatedError.
+// Otherwise, Begin returns the error of same, which compares the requests. With same, an empty hash never
+// differs.
 func Begin(ctx context.Context, s store.Store, same func(*Row) error) (*Row, error) {
 	c := Of(ctx)
 	if c == nil || c.Key == "" || c.stored {
@@ -133,14 +133,14 @@ func (c *Call) Repeats() *Row {
 	return c.repeats
 }
 
-// Creates sets the path of the object that the context's call creates, if the caller could not.
+// Creates sets the path of the object that the context's call creates, if it is not set yet.
 func Creates(ctx context.Context, object string) {
 	if c := Of(ctx); c != nil && c.Object == "" {
 		c.Object = object
 	}
 }
 
-// Store stores the key's row before a request to another system, which its repetition then continues.
+// Store stores the key's row before a request to another system, so that a repeated call continues it.
 func Store(ctx context.Context, s store.Store) error {
 	return store.Retry(ctx, "idempotency key", func() error {
 		if c := Of(ctx); c == nil || c.Key == "" || c.stored {
@@ -150,7 +150,7 @@ func Store(ctx context.Context, s store.Store) error {
 	})
 }
 
-// A RepeatedError is that of a commit whose key another call has stored before. Nothing was written.
+// A RepeatedError means that another call has already stored the key. Nothing was written.
 type RepeatedError struct{ Row *Row }
 
 func (e *RepeatedError) Error() string {
@@ -159,8 +159,8 @@ func (e *RepeatedError) Error() string {
 
 // Commit commits the writes to s. The first commit of a call with a key also stores the key's row. If
 // another call has stored that row, Commit writes nothing and returns a RepeatedError, which ends
-// store.Retry. If an earlier try of this call has landed late, Commit writes nothing and returns a
-// conflict, after which Stored reports true.
+// store.Retry. If an earlier attempt of this call has succeeded late, Commit writes nothing and returns a
+// conflict, and Stored then reports true.
 func Commit(ctx context.Context, s store.Store, writes ...store.Write) error {
 	c := Of(ctx)
 	if c == nil || c.Key == "" || c.stored {
@@ -174,13 +174,13 @@ func Commit(ctx context.Context, s store.Store, writes ...store.Write) error {
 	if store.Retryable(err) {
 		row, rerr := c.Find(ctx, s)
 		switch {
-		case errors.Is(rerr, store.ErrNotFound): // something else is in the way, or nothing was written
+		case errors.Is(rerr, store.ErrNotFound): // another write conflicts, or nothing was written
 			return err
-		case rerr != nil: // a repetition of the request finds out
+		case rerr != nil: // a repeated request finds out
 			return fmt.Errorf("%w: %w: %w", store.ErrOvertaken, err, rerr)
 		case !c.owns(row):
 			return &RepeatedError{row}
-		case row.Item.Str(schema.Token) == c.lastToken(): // all or nothing: the row tells that it is all
+		case row.Item.Str(schema.Token) == c.lastToken(): // the row proves that the whole commit succeeded
 			err = nil
 		}
 		c.stored, c.committed = true, true
@@ -193,14 +193,14 @@ func Commit(ctx context.Context, s store.Store, writes ...store.Write) error {
 
 // A Row is the stored row of an idempotency key. It never expires.
 type Row struct {
-	Hash    string // "" if the key came from a command line
+	Hash    string // "" if the key came from a command
 	Object  string
 	Actor   string
 	Created time.Time
 	Item    store.Item // with the attributes of Extra
 }
 
-// ObjectPath returns the path of the row's object, or "" without a row.
+// ObjectPath returns the path of the row's object, or "" if r is nil.
 func (r *Row) ObjectPath() string {
 	if r == nil {
 		return ""
@@ -221,7 +221,7 @@ func (c *Call) Find(ctx context.Context, s store.Store) (*Row, error) {
 	return &Row{Hash: it.Str(schema.RequestHash), Object: it.Str(schema.Object), Actor: it.Str(schema.Actor), Created: at, Item: it}, nil
 }
 
-// KeyPrefix begins the partition key of an idempotency key's row.
+// KeyPrefix is the prefix of the partition key of an idempotency key's row.
 const KeyPrefix = "KEY#"
 
 func (c *Call) rowKey() store.Key {

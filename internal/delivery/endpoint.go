@@ -1,9 +1,7 @@
-// Package delivery tells other programs what has happened, with signed requests (Standard Webhooks 1.0). A
-// commit writes one row for its effect, and a Sender turns it into a message for each endpoint that wants
-// the event.
+// Package delivery sends webhooks about events to other programs (Standard Webhooks 1.0). A commit writes one
+// row for its effect, and a Sender turns the row into messages for the endpoints that receive its events.
 //
-// It does not know billing or tracking: their commits say what has happened (package cause). It accepts no
-// requests.
+// It does not know billing or tracking, which decide on the events (package cause), and accepts no requests.
 package delivery
 
 import (
@@ -23,7 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Types returns the types of events, in order.
+// Types returns all event types.
 func Types() []string {
 	return []string{"subscription.created", "subscription.updated", "subscription.paused", "subscription.resumed",
 		"subscription.past_due", "subscription.canceled", "subscription.completed",
@@ -33,11 +31,11 @@ func Types() []string {
 		"reminder.due", "purchase.fulfilled", "purchase.unsubscribed", "run.finished", "run.late"}
 }
 
-// The reasons why an endpoint is paused.
+// Reasons why an endpoint is paused.
 const (
 	ReasonRequested  = "requested"  // by a person or program
-	ReasonGone       = "gone"       // it has answered 410
-	ReasonFailing    = "failing"    // every delivery has failed for days
+	ReasonGone       = "gone"       // it responded with 410
+	ReasonFailing    = "failing"    // every delivery has failed for five days
 	ReasonUnreadable = "unreadable" // another tool has damaged its item
 )
 
@@ -45,15 +43,15 @@ const (
 type Endpoint struct {
 	ID       string
 	URL      string
-	Types    []string // such as period.paid or period.*; none: all
+	Types    []string // such as period.paid or period.*; empty: all
 	Created  time.Time
 	Secret   secret.Text
-	Previous secret.Text // signs messages, too, before Until
+	Previous secret.Text // also signs messages until Until
 	Until    time.Time
-	Paused   time.Time // since when nothing is sent; zero: it is not paused
+	Paused   time.Time // when it was paused; zero: it is not paused
 	Reason   string    // why it is paused
-	Failing  time.Time // since when every delivery has failed; zero: the last one succeeded
-	GaveUp   time.Time // when the last message to it was given up; zero: none was
+	Failing  time.Time // when deliveries began to fail; zero: the last one succeeded
+	GaveUp   time.Time // when the Sender last gave up on a message; zero: never
 	Version  int64
 }
 
@@ -61,10 +59,10 @@ const (
 	endpointsPK  = "ENDPOINTS"
 	mostURL      = 500
 	secretPrefix = "whsec_"
-	stampLayout  = "2006-01-02T15:04:05.000Z" // the order of the texts is the order of the times
+	stampLayout  = "2006-01-02T15:04:05.000Z" // texts sort like their times
 )
 
-// MostEndpoints is the largest number of endpoints: one commit writes a message for each.
+// MostEndpoints is the maximum number of endpoints, because one commit writes a message for each.
 const MostEndpoints = 20
 
 func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
@@ -77,12 +75,12 @@ func newSecret() secret.Text {
 	return secret.New(secretPrefix + base64.StdEncoding.EncodeToString(random[:]))
 }
 
-// signingKey returns the bytes of a secret.
+// signingKey decodes a secret.
 func signingKey(s secret.Text) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.TrimPrefix(s.Reveal(), secretPrefix))
 }
 
-// Wants reports whether the endpoint receives events of the type.
+// Wants reports whether the endpoint receives events of type kind.
 func (e *Endpoint) Wants(kind string) bool {
 	return len(e.Types) == 0 || slices.ContainsFunc(e.Types, func(want string) bool { return matches(want, kind) })
 }
@@ -92,7 +90,7 @@ func matches(want, kind string) bool {
 	return want == kind || every && strings.HasPrefix(kind, group)
 }
 
-// Check returns a field.Error for each wrong field as one error, or nil.
+// Check returns an error that joins a field.Error for each invalid field.
 func (e *Endpoint) Check() error {
 	var wrong []error
 	u, err := url.Parse(e.URL)
@@ -149,7 +147,7 @@ func decodeEndpoint(it store.Item) (*Endpoint, error) {
 		}
 	}
 	if key, err := signingKey(e.Secret); err != nil || len(key) == 0 {
-		wrong = cmp.Or(wrong, errors.New("its secret cannot be read"))
+		wrong = cmp.Or(wrong, errors.New("its secret is malformed"))
 	}
 	if wrong != nil {
 		return e, fmt.Errorf("endpoint %s is unreadable: %w", e.ID, wrong)

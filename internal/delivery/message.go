@@ -16,24 +16,23 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Event is one thing that has happened. Data has the ids of what it is about, and the version of the
-// noun.
+// An Event is something that happened. Data contains IDs, and the version of the changed object.
 type Event struct {
 	Type string         `json:"type"`
 	Data map[string]any `json:"data"`
 }
 
-// The kinds of the queue's rows, and the keys of their data.
+// Kinds of the queue's rows, and the keys of their data.
 const (
-	kindEffect  = "effect"  // what a commit has caused; becomes a message for each endpoint
+	kindEffect  = "effect"  // a commit's events; becomes messages
 	kindMessage = "message" // one event for one endpoint
 
-	dataEvents  = "events"  // of an effect: its Events as JSON
-	dataMessage = "message" // the Message as JSON
+	dataEvents  = "events"  // an effect's Events as JSON
+	dataMessage = "message" // a Message as JSON
 )
 
-// Effect returns the row of what a commit causes, for that commit, or none if no endpoint wants any of the
-// events. id tells the effect from others of the same time.
+// Effect returns the row that a commit must also write for its events, or none if no endpoint receives them.
+// id must be unique among effects at the same time.
 func (s *Service) Effect(ctx context.Context, id string, events ...Event) ([]store.Write, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -50,18 +49,18 @@ func (s *Service) Effect(ctx context.Context, id string, events ...Event) ([]sto
 	}
 	text, err := json.Marshal(events)
 	if err != nil {
-		return nil, err // unreachable: the data are texts and numbers
+		return nil, err // unreachable: the data contains only strings and numbers
 	}
 	now := s.now()
 	return []store.Write{outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Deliveries, Kind: kindEffect,
 		ID: id + "@" + stamp(now), Due: now, Created: now, Data: map[string]string{dataEvents: string(text)}})}, nil
 }
 
-// The states of a message.
+// States of a message.
 const (
 	Waiting   = "waiting"
 	Delivered = "delivered"
-	Failed    = "failed" // it was given up: a dead letter
+	Failed    = "failed" // a dead letter
 )
 
 // A Message is one event for one endpoint. Its ID and body never change.
@@ -73,25 +72,25 @@ type Message struct {
 	Created  time.Time       `json:"-"` // when the event happened
 	State    string          `json:"-"`
 	Due      time.Time       `json:"-"`                  // of the next attempt, while it waits
-	Ended    time.Time       `json:"-"`                  // when it was delivered or given up
-	Attempts []Attempt       `json:"attempts,omitempty"` // oldest first, the last twenty
+	Ended    time.Time       `json:"-"`                  // when it was delivered or failed
+	Attempts []Attempt       `json:"attempts,omitempty"` // the last twenty, oldest first
 	Place    string          `json:"-"`                  // in the list of Messages
 
-	tries int // since it was made or replayed
+	tries int // since it was created or replayed
 }
 
 // An Attempt is one request.
 type Attempt struct {
 	At     time.Time `json:"at"`
-	Status int       `json:"status,omitempty"` // of the answer; 0: none came
-	Millis int64     `json:"ms"`               // how long it took
+	Status int       `json:"status,omitempty"` // of the response; 0: no response
+	Millis int64     `json:"ms"`               // duration
 	Code   string    `json:"code,omitempty"`   // why it failed, such as timeout; "" if it succeeded
 }
 
 const mostAttempts = 20
 
-// messageID is derived from its cause: a repeated fan-out makes the same messages. earlier is the number of
-// events of the same kind before it in the effect.
+// messageID derives the ID from the message's cause, so a repeated fan-out creates the same messages. earlier
+// is the number of preceding events of the same kind in the effect.
 func messageID(effect, kind, endpoint string, earlier int) string {
 	cause := effect + "\x00" + kind + "\x00" + endpoint
 	if earlier > 0 {
@@ -101,7 +100,7 @@ func messageID(effect, kind, endpoint string, earlier int) string {
 	return "msg_" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:15]))
 }
 
-// body returns what is sent: a pure function of what never changes.
+// body returns the request body, which is the same in each attempt.
 func (m *Message) body() ([]byte, error) {
 	return json.Marshal(struct {
 		Type      string          `json:"type"`
@@ -125,11 +124,11 @@ func (m *Message) Last() (a Attempt) {
 	return a
 }
 
-// recordPK is the partition of an endpoint's ended messages.
+// recordPK returns the partition of an endpoint's ended messages.
 func recordPK(endpoint string) string { return "DELIVERIES#" + endpoint }
 
-// record returns the put of an ended message, in the table of the recurring payments: its row under another
-// key, with its end.
+// record returns the put of an ended message into the recurring payments table. It is the message's row with
+// a different key and the outcome.
 func (m *Message) record(table string, days int) store.Write {
 	it := m.waiting(table, m.Created).Item
 	it.Set(schema.PK, store.S(recordPK(m.Endpoint))) // the sort key is <created>#<id>
@@ -139,7 +138,7 @@ func (m *Message) record(table string, days int) store.Write {
 	return store.Put(table, it)
 }
 
-// decodeMessage reads a row of the outbox or a record.
+// decodeMessage decodes an outbox row or a record.
 func decodeMessage(it store.Item) (*Message, error) {
 	e, err := outbox.Decode(it)
 	m := &Message{ID: e.ID, Created: e.Created, State: it.Str(schema.State), Place: it.Str(schema.PK) + "|" + it.Str(schema.SK), tries: e.Tries}

@@ -16,11 +16,11 @@ import (
 
 // A Filter selects messages. The zero Filter selects all.
 type Filter struct {
-	Endpoint    string    // id
+	Endpoint    string    // ID
 	ID          string    // of one message
 	State       string    // Waiting, Delivered or Failed
-	From, Until time.Time // of the event: from From to before Until; zero: no bound
-	Ended       time.Time // only messages that ended before; zero: no bound
+	From, Until time.Time // time range of the events, without Until; zero: no limit
+	Ended       time.Time // only messages that ended before this time; zero: no limit
 }
 
 func (f *Filter) selects(m *Message) bool {
@@ -28,8 +28,8 @@ func (f *Filter) selects(m *Message) bool {
 		!m.Created.Before(f.From) && (f.Until.IsZero() || m.Created.Before(f.Until)) && (f.Ended.IsZero() || m.Ended.Before(f.Ended))
 }
 
-// Messages yields the messages that the filter selects, after that Place; "": from the start. Ended ones come
-// first, by endpoint, oldest first. If it yields an error, the error comes last.
+// Messages yields the selected messages whose Place is after the given one, or all if after is "". Ended
+// messages come first, by endpoint, oldest first. An error ends the sequence.
 func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		queries, err := s.queries(ctx, f)
@@ -86,9 +86,9 @@ func (s *Service) queries(ctx context.Context, f Filter) (all []store.Query, err
 	return all, nil
 }
 
-// Replay makes the ended messages that the filter selects due now, under the same ids, and returns their
-// number and the time before which no message is kept. A waiting message is made due now only if the
-// filter has its ID. If it is interrupted, a repeated call continues. A paused endpoint is ErrState.
+// Replay makes the selected ended messages due now, with the same IDs. It returns their number, and the time
+// before which ended messages are not kept. A waiting message becomes due only if the filter contains its ID.
+// If Replay is interrupted, call it again to continue. It returns ErrState for a paused endpoint.
 func (s *Service) Replay(ctx context.Context, f Filter) (n int, reaches time.Time, err error) {
 	list, err := s.within(ctx, 0)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Service) Replay(ctx context.Context, f Filter) (n int, reaches time.Tim
 	return n, reaches, nil
 }
 
-// replay moves the message to the outbox, due now. If another process was faster, the message is there.
+// replay moves the message to the outbox, due now, unless another process has already done so.
 func (s *Service) replay(ctx context.Context, m *Message) error {
 	partition, sk, _ := strings.Cut(m.Place, "|")
 	from := store.Delete(s.table, store.Key{PK: partition, SK: sk})

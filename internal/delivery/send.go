@@ -20,19 +20,18 @@ import (
 )
 
 const (
-	attemptLimit = 15 * time.Second // for one request with its answer
-	answerBytes  = 64 << 10         // of an answer that are read
-	mostWait     = time.Hour        // that an answer may ask for
+	attemptLimit = 15 * time.Second // for one request and its response
+	answerBytes  = 64 << 10         // of a response that are read
+	mostWait     = time.Hour        // maximum Retry-After
 )
 
-// ErrPrivate is returned for an address that only this host or its network can reach.
+// ErrPrivate is returned for an address that is not public.
 var ErrPrivate = errors.New("the address is private to this host or its network; a receiver there needs duesday serve --allow-private")
 
 const codePrivate = "private_address"
 
-// notPublic are the ranges that no receiver on the Internet has, besides those that netip knows: shared
-// addresses, protocol assignments, documentation, benchmarks, multicast and reserved ones, and forms of
-// IPv6 with a private or a local meaning.
+// notPublic contains the non-public address ranges that netip does not know: shared, documentation, benchmark,
+// multicast and reserved addresses, protocol assignments, and private or local IPv6 addresses.
 var notPublic = func() (list []netip.Prefix) {
 	for _, text := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 		"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b:1::/48", "100::/64", "2001::/23",
@@ -42,8 +41,8 @@ var notPublic = func() (list []netip.Prefix) {
 	return list
 }()
 
-// isPublic reports whether the address belongs to the Internet. An address of IPv6 that stands for one of
-// IPv4 is as that one is.
+// isPublic reports whether the address is public. For an IPv6 address that embeds an IPv4 address, it checks
+// the IPv4 address.
 func isPublic(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	if b := ip.As16(); ip.Is6() {
@@ -62,7 +61,7 @@ func isPublic(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() // loopback and link-local addresses are not global
 }
 
-// control refuses private addresses. The dialer calls it after the name was resolved, for each address.
+// control rejects addresses that are not public. The dialer calls it with each resolved address.
 func control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !isPublic(at.Addr()) {
@@ -71,7 +70,7 @@ func control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// newClient returns a client that follows no redirect and knows no proxy.
+// newClient returns a client that follows no redirects and uses no proxy.
 func newClient(allowPrivate bool, resolver *net.Resolver) *http.Client {
 	d := &net.Dialer{Timeout: attemptLimit / 2, Resolver: resolver}
 	if !allowPrivate {
@@ -84,7 +83,7 @@ func newClient(allowPrivate bool, resolver *net.Resolver) *http.Client {
 	}
 }
 
-// sign returns the signature of the message by one secret: v1, HMAC-SHA256.
+// sign returns the message's signature with one secret: v1, HMAC-SHA256.
 func sign(key []byte, id string, at time.Time, body []byte) string {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "%s.%d.", id, at.Unix()) // never fails
@@ -92,9 +91,9 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// signatures returns the message's signatures by the endpoint's valid secrets.
+// signatures returns the message's signatures with the endpoint's valid secrets.
 func (e *Endpoint) signatures(id string, now, at time.Time, body []byte) string {
-	key, _ := signingKey(e.Secret) // which was read
+	key, _ := signingKey(e.Secret) // decodeEndpoint has checked it
 	all := sign(key, id, at, body)
 	if previous, err := signingKey(e.Previous); err == nil && now.Before(e.Until) {
 		all += " " + sign(previous, id, at, body)
@@ -102,15 +101,16 @@ func (e *Endpoint) signatures(id string, now, at time.Time, body []byte) string 
 	return all
 }
 
-// An answer is what one request has brought.
+// An answer is the result of one request.
 type answer struct {
 	status int
 	code   string        // why it failed; "": it was delivered
-	wait   time.Duration // that the receiver has asked for
-	slow   bool          // the receiver is not there or has too much to do: other messages would fail, too
+	wait   time.Duration // the response's Retry-After
+	slow   bool          // the receiver is down or overloaded, so other messages would also fail
 }
 
-// send makes one request. The machine's clock dates it, because the receiver compares that with its own.
+// send makes one request. It uses the machine's clock for the timestamp, which the receiver compares with its
+// own.
 func (s *Sender) send(ctx context.Context, e *Endpoint, m *Message) (answer, error) {
 	body, err := m.body()
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Sender) send(ctx context.Context, e *Endpoint, m *Message) (answer, err
 	if err != nil {
 		return answer{code: codeOf(ctx, err), slow: true}, nil
 	}
-	_, _ = io.CopyN(io.Discard, got.Body, answerBytes) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, got.Body, answerBytes) // so that the connection can be reused
 	_ = got.Body.Close()
 	return answerOf(got), nil
 }
@@ -148,7 +148,7 @@ func answerOf(got *http.Response) answer {
 	return a
 }
 
-// codeOf names the error without its text, which may have the URL.
+// codeOf returns a code for the error, because the error's text may contain the URL.
 func codeOf(ctx context.Context, err error) string {
 	var dns *net.DNSError
 	var late net.Error

@@ -23,14 +23,14 @@ const (
 	failingFor  = 5 * 24 * time.Hour // after which an endpoint is paused
 )
 
-// closedFor is how long an endpoint gets nothing after the first, second, ... time it was slow.
+// closedFor is how long the Sender sends an endpoint nothing after it was slow once, twice, ... in a row.
 var closedFor = [...]time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
 
-// hints has what to do about an error code.
+// hints maps error codes to advice.
 var hints = map[string]string{codePrivate: ErrPrivate.Error()}
 
-// A Sender sends the messages that are due. Each endpoint has a lane of its own, so one that hangs holds
-// up only its own messages.
+// A Sender sends due messages. Each endpoint has its own lane, so an endpoint that hangs delays only its own
+// messages.
 type Sender struct {
 	*Service
 	client  *http.Client
@@ -42,19 +42,19 @@ type Sender struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	lanes  map[string]*lane // by endpoint; guarded by mu, as all below
+	lanes  map[string]*lane // by endpoint; mu guards this and the next fields
 	taken  map[string]bool  // places of messages in a lane
 	done   outbox.Report    // since the last Drain
-	failed error            // of the store, since the last Drain
+	failed error            // store error since the last Drain
 }
 
-// A lane has the messages for one endpoint. Sender.mu guards it.
+// A lane contains the messages for one endpoint. Sender.mu guards it.
 type lane struct {
 	rows    []queued
-	full    bool // there was no room for a row
+	full    bool // a row did not fit
 	workers int
-	slow    int       // times in a row that the endpoint was slow
-	until   time.Time // no request before
+	slow    int       // how often in a row the endpoint was slow
+	until   time.Time // no requests before this time
 }
 
 // queued is a message with its row.
@@ -63,8 +63,8 @@ type queued struct {
 	row store.Item
 }
 
-// NewSender returns a Sender. machine is the machine's clock. If allowPrivate is false, the Sender connects
-// only to addresses on the Internet.
+// NewSender returns a Sender. machine is the machine's clock. If allowPrivate is false, the Sender only
+// connects to public addresses.
 func (s *Service) NewSender(machine func() time.Time, allowPrivate bool) *Sender {
 	return s.newSender(machine, allowPrivate, nil)
 }
@@ -76,10 +76,10 @@ func (s *Service) newSender(machine func() time.Time, allowPrivate bool, r *net.
 	return x
 }
 
-// Wake returns a channel that holds an element when Drain should run again.
+// Wake returns a channel that receives a value when Drain should run again.
 func (s *Sender) Wake() <-chan struct{} { return s.wake }
 
-// Close gives requests under way until ctx ends. Messages that wait stay in the outbox.
+// Close lets running requests finish until ctx ends. Waiting messages stay in the outbox.
 func (s *Sender) Close(ctx context.Context) {
 	s.mu.Lock()
 	for _, l := range s.lanes {
@@ -93,8 +93,8 @@ func (s *Sender) Close(ctx context.Context) {
 	s.client.CloseIdleConnections()
 }
 
-// Drain turns effects into messages, and starts the attempts that are due. It does not wait for them. It
-// returns what has been done since the last call.
+// Drain turns effects into messages and starts the due attempts, without waiting for them. It returns what the
+// Sender has done since the last call.
 func (s *Sender) Drain(ctx context.Context) (outbox.Report, error) {
 	err := s.drain(ctx)
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *Sender) drain(ctx context.Context) error {
 	if there, err := s.Any(ctx); err != nil || !there {
 		return err
 	}
-	var list []*Endpoint // as they are after an effect was read: each that its commit knew is there
+	var list []*Endpoint // read after the first effect, so it contains every endpoint that a commit knew
 	for it, err := range s.rows.DueRows(ctx) {
 		if err != nil {
 			return err
@@ -130,8 +130,8 @@ func (s *Sender) drain(ctx context.Context) error {
 	return nil
 }
 
-// fanOut replaces the effect by a message for each endpoint and event, in one commit. Messages that one commit
-// cannot hold are written before it. A repeated call writes the same messages.
+// fanOut replaces the effect with a message for each endpoint and event, in one commit. If one commit cannot hold all
+// messages, fanOut writes some before it. A repeated call writes the same messages.
 func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) error {
 	effect, err := outbox.Decode(it)
 	var events []Event
@@ -161,7 +161,7 @@ func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) er
 		err = s.o.Store.Commit(ctx, append(writes[:1:1], writes[1+more:]...)...)
 	}
 	if store.Retryable(err) {
-		return nil // another process was faster, or the next look shows what is there
+		return nil // another process was faster, or the next Drain finds out
 	} else if err != nil {
 		return fmt.Errorf("write the messages of an effect: %w", err)
 	}
@@ -211,7 +211,7 @@ func (s *Sender) work(l *lane) {
 				l.full = false
 				select {
 				case s.wake <- struct{}{}:
-				default: // it has been woken already
+				default: // already woken
 				}
 			}
 			s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *Sender) work(l *lane) {
 	}
 }
 
-// attempt makes one attempt of the message, or puts it off while its endpoint is slow.
+// attempt makes one attempt to send the message, or delays it if its endpoint is slow.
 func (s *Sender) attempt(l *lane, it store.Item, m *Message) (r outbox.Report, err error) {
 	list, err := s.within(s.ctx, fresh)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Sender) attempt(l *lane, it store.Item, m *Message) (r outbox.Report, e
 		if _, err = s.Endpoint(s.ctx, m.Endpoint); errors.Is(err, store.ErrNotFound) {
 			return outbox.Report{Dropped: 1}, s.settle(s.rows.Gone(it))
 		}
-		return r, err // it is new or unreadable
+		return r, err // the endpoint is new or unreadable
 	}
 	e, now := list[i], s.now()
 	s.mu.Lock()
@@ -282,8 +282,8 @@ func (s *Sender) attempt(l *lane, it store.Item, m *Message) (r outbox.Report, e
 	return r, errors.Join(err, s.judge(e, a, r.Dead > 0))
 }
 
-// note closes the lane of an endpoint that was slow, and opens it after any other answer. slow is how
-// often it was when the attempt began: of two attempts at once, one counts.
+// note closes the lane of a slow endpoint, and opens it after any other answer. slow is the lane's count when
+// the attempt began, so two concurrent attempts count once.
 func (s *Sender) note(l *lane, slow int, a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,15 +301,15 @@ func (m *Message) add(a Attempt) {
 	m.Attempts = m.Attempts[max(0, len(m.Attempts)-mostAttempts):]
 }
 
-// end replaces the row by the record of a message that was delivered or given up.
+// end replaces the row with the record of a message that was delivered or failed.
 func (s *Sender) end(it store.Item, m *Message, state string, a Attempt) error {
 	m.add(a)
 	m.State, m.Ended = state, s.now()
 	return s.settle(s.rows.Gone(it), m.record(s.table, s.kept()))
 }
 
-// settle commits the end of an attempt. After a conflict another process has settled the message, and
-// after a lost answer the next look shows whether it has to be sent again.
+// settle commits the end of an attempt. It ignores a conflict, because another process has then settled the
+// message, and a lost reply, because the next Drain then shows whether to send the message again.
 func (s *Sender) settle(writes ...store.Write) error {
 	if err := s.o.Store.Commit(context.WithoutCancel(s.ctx), writes...); err != nil && !store.Retryable(err) {
 		return fmt.Errorf("settle a message: %w", err)
@@ -317,12 +317,11 @@ func (s *Sender) settle(writes ...store.Write) error {
 	return nil
 }
 
-// judge records what the answer says about the endpoint, and pauses one that is gone or that has failed
-// for days.
+// judge records whether the endpoint fails, and pauses it if it is gone or has failed for five days.
 func (s *Sender) judge(was *Endpoint, a answer, gaveUp bool) error {
 	now := s.now()
 	if a.code == "" && was.Failing.IsZero() || a.code != "" && !gaveUp && !was.Failing.IsZero() && now.Sub(was.Failing) < failingFor {
-		return nil // nothing is new
+		return nil // nothing changes
 	}
 	_, err := s.change(s.ctx, was.ID, func(e *Endpoint) error {
 		before := e.item()
@@ -348,7 +347,7 @@ func (s *Sender) judge(was *Endpoint, a answer, gaveUp bool) error {
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrNotFound) { // it was deleted meanwhile
+	if errors.Is(err, store.ErrNotFound) { // the endpoint was deleted meanwhile
 		return nil
 	}
 	return err

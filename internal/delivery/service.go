@@ -19,37 +19,37 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options configure a Service. Log may be nil.
+// Options configures a Service. Log may be nil.
 type Options struct {
 	Store  store.Store
 	Tables schema.Tables
 	Now    func() time.Time                   // the store's clock
-	Days   func(context.Context) (int, error) // for which messages are kept after their last attempt
+	Days   func(context.Context) (int, error) // how long messages are kept after their last attempt
 	Log    *slog.Logger
 }
 
-// A Service manages the endpoints of a store, and records what they are told. It is safe for concurrent use.
+// A Service manages a store's endpoints and messages. It is safe for concurrent use.
 type Service struct {
 	o     Options
-	table string // of the recurring payments
+	table string // recurring payments table
 	rows  *outbox.Outbox
 
 	mu   sync.Mutex
 	list []*Endpoint // guarded by mu; its elements do not change
-	days int         // of Options, if there is an endpoint
+	days int         // from Options.Days, if there is an endpoint
 	read time.Time   // when both were read; zero: never
 }
 
 const (
-	fresh   = 5 * time.Second  // a change by another process counts after it
-	margin  = 5 * time.Second  // for commits under way and clocks that differ
-	overlap = 24 * time.Hour   // in which a replaced secret still signs messages
-	claim   = 30 * time.Second // of a row by a process: longer than an attempt
+	fresh   = 5 * time.Second  // how long a process uses the endpoints that it has read
+	margin  = 5 * time.Second  // for commits in progress and different clocks
+	overlap = 24 * time.Hour   // how long a replaced secret still signs messages
+	claim   = 30 * time.Second // how long a process holds a row; longer than an attempt
 
 	daysUnread = 30 // for which messages are kept if the setting cannot be read
 )
 
-// New returns the deliveries of the store.
+// New returns a Service.
 func New(o Options) *Service {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Service{o: o, table: o.Tables.RecurringPayments.Name}
@@ -59,7 +59,7 @@ func New(o Options) *Service {
 
 func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
 
-// All yields the endpoints. One that cannot be read is paused. The caller must not change them. If it yields an error, the error comes last.
+// All yields the endpoints, which the caller must not change. One that cannot be read is paused. An error ends the sequence.
 func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 	return func(yield func(*Endpoint, error) bool) {
 		for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.table, Partition: endpointsPK}) {
@@ -68,7 +68,7 @@ func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 				return
 			}
 			e, err := decodeEndpoint(it)
-			if err != nil { // it must not stop charges, nor the other endpoints
+			if err != nil { // it must not stop charges or the other endpoints
 				s.o.Log.WarnContext(ctx, "an endpoint receives nothing", "error", err)
 				e.Paused, e.Reason = s.now(), ReasonUnreadable
 			}
@@ -79,7 +79,7 @@ func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 	}
 }
 
-// within returns the endpoints as they were within the time.
+// within returns the endpoints as they were at most age ago.
 func (s *Service) within(ctx context.Context, age time.Duration) ([]*Endpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,14 +105,14 @@ func (s *Service) within(ctx context.Context, age time.Duration) ([]*Endpoint, e
 	return list, nil
 }
 
-// kept returns for how many days messages are kept.
+// kept returns the number of days for which messages are kept.
 func (s *Service) kept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.days
 }
 
-// forget has the next look read the endpoints again.
+// forget makes the next call of within read the endpoints again.
 func (s *Service) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Service) Any(ctx context.Context) (bool, error) {
 	return len(list) > 0, err
 }
 
-// Due reports whether a message may be due, as outbox.Outbox.AnyDue does: 16 requests with endpoints, or one
-// to find out that there are none.
+// Due reports whether a message may be due, as outbox.Outbox.AnyDue does. It takes 16 requests, or one if
+// there are no endpoints.
 func (s *Service) Due(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	known := len(s.list) > 0
@@ -139,9 +139,9 @@ func (s *Service) Due(ctx context.Context) (bool, error) {
 	return s.rows.AnyDue(ctx)
 }
 
-// Create adds an endpoint for the types, or for all if there are none. Every event from the time from on
-// reaches the endpoint. The endpoint's Secret is shown only by Create and Rotate. A wrong field is a
-// field.Error.
+// Create creates an endpoint for the types, or for all if types is empty. The endpoint receives every event
+// after from. Callers must show its Secret now, because only Create and Rotate do. For an invalid field,
+// Create returns a field.Error.
 func (s *Service) Create(ctx context.Context, url string, types []string) (e *Endpoint, from time.Time, err error) {
 	now := s.now()
 	e = &Endpoint{ID: "ep_" + strings.ToLower(rand.Text()[:16]), URL: url, Types: types, Created: now, Secret: newSecret(), Version: 1}
@@ -170,19 +170,19 @@ func (s *Service) Endpoint(ctx context.Context, id string) (*Endpoint, error) {
 	return decodeEndpoint(it)
 }
 
-// A Change is what Update changes. A nil field stays as it is.
+// A Change contains an endpoint's new values. A nil field stays unchanged.
 type Change struct {
 	URL    *string
 	Types  *[]string
 	Paused *bool
 }
 
-// Check returns a field.Error for each wrong field as one error, or nil.
+// Check returns an error that joins a field.Error for each invalid field.
 func (c Change) Check() error {
 	return (&Endpoint{URL: *cmp.Or(c.URL, new("http://localhost")), Types: *cmp.Or(c.Types, new([]string))}).Check()
 }
 
-// Update changes the endpoint. A resumed endpoint counts as not failing.
+// Update changes the endpoint. Resuming it also resets Failing.
 func (s *Service) Update(ctx context.Context, id string, c Change) (*Endpoint, error) {
 	return s.change(ctx, id, func(e *Endpoint) error {
 		if c.URL != nil {
@@ -202,8 +202,8 @@ func (s *Service) Update(ctx context.Context, id string, c Change) (*Endpoint, e
 	})
 }
 
-// Rotate gives the endpoint a new secret. The replaced one signs messages, too, for a day. While an
-// earlier one still does, Rotate returns ErrState unless now is true, which ends the old secrets at once.
+// Rotate gives the endpoint a new secret. For a day, the replaced one also signs messages. During that day,
+// another Rotate returns ErrState, unless now is true, which ends the old secrets at once.
 func (s *Service) Rotate(ctx context.Context, id string, now bool) (*Endpoint, error) {
 	return s.change(ctx, id, func(e *Endpoint) error {
 		at := s.now()
@@ -211,7 +211,7 @@ func (s *Service) Rotate(ctx context.Context, id string, now bool) (*Endpoint, e
 		case now:
 			e.Previous, e.Until = secret.Text{}, time.Time{}
 		case e.Until.After(at):
-			return fmt.Errorf("endpoint %s: its secret was replaced already, and the one before signs messages until %s: %w", e.ID,
+			return fmt.Errorf("endpoint %s: its secret was replaced already, and the previous one signs messages until %s: %w", e.ID,
 				stamp(e.Until), ErrState)
 		default:
 			e.Previous, e.Until = e.Secret, at.Add(overlap)
@@ -224,7 +224,7 @@ func (s *Service) Rotate(ctx context.Context, id string, now bool) (*Endpoint, e
 // errSame is returned by a change that changes nothing.
 var errSame = errors.New("nothing changes")
 
-// change reads the endpoint, and commits it as do leaves it.
+// change reads the endpoint, calls do to change it, and commits it.
 func (s *Service) change(ctx context.Context, id string, do func(*Endpoint) error) (e *Endpoint, err error) {
 	err = store.Retry(ctx, "endpoint "+id, func() error {
 		if e, err = s.Endpoint(ctx, id); err != nil {
@@ -243,8 +243,8 @@ func (s *Service) change(ctx context.Context, id string, do func(*Endpoint) erro
 	return e, err
 }
 
-// commit puts the endpoint. If the answer is lost, it reads whether the put has landed: a secret that was
-// stored must be shown.
+// commit puts the endpoint. If the reply is lost, commit checks whether the put has succeeded, because a
+// stored secret must be shown.
 func (s *Service) commit(ctx context.Context, e *Endpoint, same store.Condition) error {
 	defer s.forget()
 	call.Creates(ctx, "endpoints/"+e.ID)
@@ -258,7 +258,7 @@ func (s *Service) commit(ctx context.Context, e *Endpoint, same store.Condition)
 	return err
 }
 
-// Delete removes the endpoint. Its messages are not sent any more.
+// Delete deletes the endpoint. Its waiting messages are not sent.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	defer s.forget()
 	e, err := s.Endpoint(ctx, id)

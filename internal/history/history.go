@@ -1,7 +1,7 @@
-// Package history records who changed an account or one of its subscriptions, and how: each commit that
-// belongs to a call also writes a row, and rows expire.
+// Package history records who changed an account or its subscriptions, and how. Each commit that belongs to
+// a call also writes a row, which expires.
 //
-// It does not record what the charge protocol does. Receipts and period records tell that.
+// It does not record what the charge protocol does, which receipts and period records show.
 package history
 
 import (
@@ -31,21 +31,20 @@ type Entry struct {
 	Version      int64  // of the subscription or account after the change
 	Currency     string // of the amounts
 	Changes      []Change
-	Place        string // sort key of the row
+	Place        string // the row's sort key
 }
 
-// A Change is a member of the JSON view that became another. A personal one has no texts. Amounts are
-// decimal.
+// A Change is a changed field of the JSON view. A personal field has no values. Amounts are decimal.
 type Change struct {
 	Name          string
 	Personal      bool
 	Before, After string // "" if absent
 }
 
-// Prefix begins the sort key of a row, which lies in the account's partition.
+// Prefix is the prefix of a row's sort key. The rows are in the account's partition.
 const Prefix = "HIS#"
 
-// Keep has the records' commits write the rows.
+// Keep makes the records' commits write the rows.
 func Keep(r *billing.Records) {
 	r.Beside = append(r.Beside, func(ctx context.Context, was, now store.Item, others []store.Write) ([]store.Write, error) {
 		c := call.Of(ctx)
@@ -65,7 +64,7 @@ func Keep(r *billing.Records) {
 	})
 }
 
-// entryOf compares the items. What the commit adds tells which request it is.
+// entryOf compares the items, and derives What from the commit's other writes.
 func entryOf(was, now store.Item, others []store.Write) *Entry {
 	key := billing.KeyOf(now)
 	n, isSub := billing.NameOf(key)
@@ -106,7 +105,7 @@ func entryOf(was, now store.Item, others []store.Write) *Entry {
 	return e
 }
 
-// The rows' members of a change.
+// Attributes of a change in a row.
 const (
 	before = "before"
 	after  = "after"
@@ -161,8 +160,8 @@ func Decode(it store.Item) (*Entry, error) {
 	return e, nil
 }
 
-// Of yields the changes of an account, newest first, or only those of one of its subscriptions. It
-// begins behind the place of an Entry, unless that is empty.
+// Of yields the changes of an account, or only of one of its subscriptions, newest first. It starts after
+// the Entry at place, or with the newest if place is "".
 func Of(ctx context.Context, r *billing.Records, account, subscription, place string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		q := store.Query{Table: r.Table, Partition: billing.AccountPK(account), Prefix: Prefix, Reverse: true}
@@ -184,15 +183,15 @@ func Of(ctx context.Context, r *billing.Records, account, subscription, place st
 	}
 }
 
-// A field is a member of the JSON view, and where an item has it.
+// A field is a field of the JSON view, and its place in an item.
 type field struct {
 	name     string // in the view
 	at       string // attribute
-	in       string // map attribute that has it; "" for the item itself
-	personal bool   // identifies the customer, or is a means of payment
+	in       string // map attribute that contains it; "" for the item itself
+	personal bool   // identifies the customer or a payment method
 }
 
-// accountFields are those of an account's item.
+// accountFields contains the fields of an account's item.
 var accountFields = [...]field{{name: "application_fee", at: schema.ApplicationFee},
 	{name: "bounced", at: schema.EmailBounced, personal: true}, {name: "connected_account", at: schema.ProcessorAccount},
 	{name: "customer", at: schema.Customer, personal: true}, {name: "email", at: schema.Email, personal: true},
@@ -200,7 +199,7 @@ var accountFields = [...]field{{name: "application_fee", at: schema.ApplicationF
 	{name: "name", at: schema.Name, personal: true}, {name: "payment_method", at: schema.PaymentMethod, personal: true},
 	{name: "time_zone", at: schema.TimeZone}}
 
-// subscriptionFields are those of a subscription's item.
+// subscriptionFields contains the fields of a subscription's item.
 var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress, in: schema.PaymentDetails, personal: true},
 	{name: "amount", at: schema.PaymentAmount}, {name: "cancel_at_period_end", at: schema.CancelAtEnd},
 	{name: "collection", at: schema.CollectionMethod}, {name: "currency", at: schema.Currency, in: schema.PaymentDetails},
@@ -215,7 +214,7 @@ var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress,
 	{name: "reminder_days", at: schema.ReminderDays}, {name: "requested", at: schema.Requested}, {name: "sku", at: schema.SKU},
 	{name: "status", at: schema.Status}, {name: "time_zone", at: schema.TimeZone}, {name: "trial_ends", at: schema.TrialEnds}}
 
-// text returns the field's value, or "" if it is absent or the item is.
+// text returns the field's value, or "" if the item does not have it.
 func (f *field) text(it store.Item) string {
 	if f.in != "" {
 		it = it.Get(f.in).Map()

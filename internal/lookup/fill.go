@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Open has the records keep the rows of every changed item. If fill is set, Open also fills the rows of a
-// store that may lack some.
+// Open makes the records update the rows of every changed item. If fill is true, Open also writes the rows
+// that an older store lacks.
 func Open(ctx context.Context, e *billing.Records, fill bool) (err error) {
 	e.Beside = append(e.Beside, Beside(e))
 	if !fill || !e.Opened.Looked.IsZero() {
@@ -28,15 +28,15 @@ func Open(ctx context.Context, e *billing.Records, fill bool) (err error) {
 
 const (
 	chunk   = 4096 // items after which a fill stores its progress
-	writers = 64   // items at the same time
+	writers = 64   // concurrent items
 
-	afterPK = "AfterPK" // of the progress: the item after which the fill continues
+	afterPK = "AfterPK" // key of the item after which the fill continues
 	afterSK = "AfterSK"
 )
 
-// Fill writes the rows that are missing, and then records in META that no item lacks its rows. With sweep,
-// it also removes rows that fit no item, and expects most rows to be there. It may run beside writers that
-// keep rows. If a fill was interrupted, the next one continues it.
+// Fill writes the missing rows, and then records in META that no row is missing. With sweep, it also removes
+// rows that match no item, and expects that most rows exist. Writers that maintain rows can run beside it. If
+// a fill is interrupted, the next one continues it.
 func Fill(ctx context.Context, e *billing.Records, sweep bool, progress func(items int64)) error {
 	f := &filling{Records: e, sweep: sweep}
 	err := store.Retry(ctx, "beginning to fill the lookup rows", func() error { return f.begin(ctx) })
@@ -64,7 +64,7 @@ func Fill(ctx context.Context, e *billing.Records, sweep bool, progress func(ite
 	return store.Retry(ctx, "ending to fill the lookup rows", func() error { return f.end(ctx) })
 }
 
-// unlessEnded returns the error, or nil if another process has ended this fill.
+// unlessEnded returns the error, or nil if another process has completed this fill.
 func (f *filling) unlessEnded(ctx context.Context, err error) error {
 	meta, missing := f.Store.Get(ctx, f.Table, billing.MetaKey)
 	if missing == nil && meta.Str(schema.LookupFill) != f.id {
@@ -73,7 +73,7 @@ func (f *filling) unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// A filling is one fill.
+// A filling is a fill in progress.
 type filling struct {
 	*billing.Records
 	sweep bool
@@ -83,7 +83,7 @@ type filling struct {
 
 func (f *filling) place() store.Key { return store.Key{PK: fillPK, SK: f.id} }
 
-// begin continues an interrupted fill, or notes in META that one is under way.
+// begin continues an interrupted fill, or records a new one in META.
 func (f *filling) begin(ctx context.Context) error {
 	meta, err := f.Store.Get(ctx, f.Table, billing.MetaKey)
 	if err != nil {
@@ -92,14 +92,14 @@ func (f *filling) begin(ctx context.Context) error {
 	if f.id = meta.Str(schema.LookupFill); f.id == "" {
 		set := store.NewItem(store.Attribute{Name: schema.LookupFill, Value: store.S(rand.Text())})
 		err := f.Store.Commit(ctx, store.Update(f.Table, billing.MetaKey, set, nil, store.AttributeAbsent(schema.LookupFill)))
-		return cmp.Or(err, store.ErrConflict) // read it
+		return cmp.Or(err, store.ErrConflict) // so that Retry reads it
 	}
 	place, err := f.Store.Get(ctx, f.Table, f.place())
 	f.after = store.Key{PK: place.Str(afterPK), SK: place.Str(afterSK)}
 	return billing.IgnoreNotFound(err)
 }
 
-// end records that all rows are there, unless another process has.
+// end records that all rows exist, unless another process already has.
 func (f *filling) end(ctx context.Context) error {
 	meta, err := f.Store.Get(ctx, f.Table, billing.MetaKey)
 	if err != nil || meta.Str(schema.LookupFill) != f.id {
@@ -117,7 +117,7 @@ func (f *filling) end(ctx context.Context) error {
 		store.AttributeEquals(schema.LookupFill, store.S(f.id))))
 }
 
-// flush writes what is missing for the items, and then the progress.
+// flush writes the missing rows of the items, and then the progress.
 func (f *filling) flush(ctx context.Context, items []store.Item) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -142,7 +142,7 @@ func (f *filling) flush(ctx context.Context, items []store.Item) error {
 	return store.Retry(ctx, "lookup rows", func() error { return f.Store.Commit(ctx, place, underWay) })
 }
 
-// write writes what is missing for one item, or removes a row that fits none.
+// write writes the missing rows of an item, or removes a row that matches no item.
 func (f *filling) write(ctx context.Context, it store.Item) error {
 	key := billing.KeyOf(it)
 	work := f.missing
@@ -166,7 +166,7 @@ func (f *filling) write(ctx context.Context, it store.Item) error {
 	})
 }
 
-// missing returns the writes of an item's rows, if the item is as it was read.
+// missing returns the writes for the item's missing rows, on condition that the item has not changed.
 func (f *filling) missing(ctx context.Context, it store.Item) (writes []store.Write, err error) {
 	rows, _ := Of(it, f.Opened.Shards) // an unreadable item has none
 	for _, r := range rows {
@@ -187,7 +187,7 @@ func (f *filling) missing(ctx context.Context, it store.Item) (writes []store.Wr
 	return writes, nil
 }
 
-// stray returns the writes that remove a row which fits no item, or the progress of another fill.
+// stray returns the writes that remove a row that matches no item, or the progress of another fill.
 func (f *filling) stray(ctx context.Context, r store.Item) (writes []store.Write, err error) {
 	key := billing.KeyOf(r)
 	if it, err := Item(ctx, f.Records, r); key == f.place() || it != nil || err != nil {
@@ -206,7 +206,7 @@ func (f *filling) stray(ctx context.Context, r store.Item) (writes []store.Write
 	return append(writes, store.Delete(f.Table, key)), nil
 }
 
-// asRead holds if the item has not changed since it was read.
+// asRead returns the conditions that the item has not changed since it was read.
 func asRead(it store.Item) []store.Condition {
 	if it.Str(schema.SK) == billing.AccountSK {
 		return []store.Condition{billing.Unchanged(schema.Version, it.Get(schema.Version))}

@@ -14,7 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrIncomplete is returned while accounts or subscriptions may have no rows yet: a list would be partial.
+// ErrIncomplete is returned while accounts or subscriptions may lack rows, because a list would be partial.
 var ErrIncomplete = errors.New("the lookup rows of this store are not complete; to fill them, run: duesday store migrate")
 
 // Ready returns ErrIncomplete unless every account and subscription has its rows.
@@ -22,22 +22,22 @@ func Ready(ctx context.Context, e *billing.Records) error {
 	if !e.Opened.Looked.IsZero() {
 		return nil
 	}
-	meta, err := e.Meta(ctx) // another process may have filled them since
+	meta, err := e.Meta(ctx) // another process may have filled them meanwhile
 	if err == nil && meta.Looked.IsZero() {
 		err = ErrIncomplete
 	}
 	return err
 }
 
-// A Filter selects subscriptions. Zero fields select all.
+// A Filter selects subscriptions. The zero Filter selects all.
 type Filter struct {
 	Status billing.Status
 	SKU    string
-	Email  string // of the account, ignoring case
+	Email  string // the account's, ignoring case
 }
 
-// Place returns the subscription's place in the filter's list, to continue the list after it. The place
-// also stays valid if the subscription has left the list.
+// Place returns the subscription's place in the filter's list, after which the list can continue. The place
+// stays valid if the subscription leaves the list.
 func (f *Filter) Place(s *billing.Subscription) string {
 	if f.Email != "" {
 		return s.Account + "/" + s.Key().SK
@@ -45,9 +45,10 @@ func (f *Filter) Place(s *billing.Subscription) string {
 	return subscriptionSK(s)
 }
 
-// Subscriptions yields the filter's subscriptions whose places are after the given one ("": all). They
-// are in the order of their SKUs and names, or with an address of their accounts and keys. It yields a
-// billing.ItemError for an unreadable one, and continues. The error ErrIncomplete ends the list.
+// Subscriptions yields the filter's subscriptions whose places are after the given one, or all if after is "".
+// They are sorted by SKU and name, or with an email address by account and key. For an unreadable
+// subscription, it yields a billing.ItemError and continues. Any other error, such as ErrIncomplete, ends the
+// list.
 func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after string) iter.Seq2[*billing.Subscription, error] {
 	if f.Email != "" {
 		return ofEmail(ctx, e, &f, after)
@@ -112,7 +113,7 @@ func tell(rows iter.Seq2[store.Item, error], more *bool) iter.Seq2[store.Item, e
 	}
 }
 
-// query returns the query of the filter's rows in one partition, from the row after on.
+// query returns the query for the filter's rows in one partition, starting with the row after.
 func (f *Filter) query(table, end, after string) store.Query {
 	q := store.Query{Table: table, Partition: byStatus + end, From: after, Limit: rowsAtOnce}
 	if f.SKU != "" {
@@ -153,9 +154,9 @@ func PlaceOf(a *billing.Account, p processor.Payer) string {
 	return emailSK(a)
 }
 
-// Accounts yields the accounts with the email address, ignoring case, or with the customer at the
-// connected account ("": the platform's own), or without both all accounts, by address. They are those
-// whose places are after the given one ("": all). Errors are those of Subscriptions.
+// Accounts yields the accounts with the email address (ignoring case), or with the processor customer. With
+// neither, it yields all accounts, sorted by address. It starts after the given place, or with the first
+// account if after is "". It yields errors as Subscriptions does.
 func Accounts(ctx context.Context, e *billing.Records, email string, p processor.Payer, after string) iter.Seq2[*billing.Account, error] {
 	q := store.Query{Table: e.Table, From: after}
 	var parts []iter.Seq2[store.Item, error]
@@ -176,7 +177,7 @@ func Accounts(ctx context.Context, e *billing.Records, email string, p processor
 	all := items(ctx, e, merged(parts), after, has, billing.DecodeAccount)
 	return func(yield func(*billing.Account, error) bool) {
 		for a, err := range all {
-			another := err == nil && email != "" && !strings.EqualFold(a.Email, email) // whose address goes on behind a #
+			another := err == nil && email != "" && !strings.EqualFold(a.Email, email) // whose address contains # after this one
 			if !another && !yield(a, err) {
 				return
 			}
@@ -184,10 +185,10 @@ func Accounts(ctx context.Context, e *billing.Records, email string, p processor
 	}
 }
 
-// atOnce is how many items are read at the same time.
+// atOnce is the number of items that are read concurrently.
 const atOnce = 16
 
-// items yields the items of the rows after the given sort key, and leaves out rows that no longer fit.
+// items yields the items of the rows after the given sort key, and omits rows that no longer match.
 func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.Item, error], after string, fits fit,
 	decode func(store.Item) (*T, error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
@@ -228,7 +229,7 @@ func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.
 	}
 }
 
-// readAll returns the items of the rows in their order, up to the first error.
+// readAll returns the rows' items in order, up to the first error.
 func readAll(ctx context.Context, e *billing.Records, rows []store.Item, fits fit) (found []store.Item, err error) {
 	items, errs := make([]store.Item, len(rows)), make([]error, len(rows))
 	var all sync.WaitGroup
@@ -247,7 +248,7 @@ func readAll(ctx context.Context, e *billing.Records, rows []store.Item, fits fi
 	return found, nil
 }
 
-// merged yields the items of sequences that are in the order of their sort keys, in that order.
+// merged merges sequences that are sorted by sort key into one.
 func merged(parts []iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
 	if len(parts) == 1 {
 		return parts[0]
@@ -269,7 +270,7 @@ func merged(parts []iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
 			}
 		}
 		for len(heads) > 0 {
-			least := 0 // or an error, which has no item
+			least := 0 // an error, which has no item, comes first
 			for i, h := range heads {
 				if h.it.Str(schema.SK) < heads[least].it.Str(schema.SK) {
 					least = i

@@ -1,8 +1,8 @@
-// Package lookup keeps the rows by which lists find subscriptions by status and SKU, and accounts by
-// email address and processor customer, and reads these lists.
+// Package lookup maintains index rows and reads the lists that use them: subscriptions by status and SKU,
+// and accounts by email address or processor customer.
 //
-// A row is a hint: readers read the item that it names, and drop a row that no longer fits. The package
-// decides nothing about payments.
+// A row is a hint: readers read its item, and drop a row that no longer matches. The package decides
+// nothing about payments.
 package lookup
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Prefix begins the partition key of every row.
+// Prefix is the prefix of every row's partition key.
 const Prefix = "IDX#"
 
 const (
 	byStatus   = Prefix + "SUB#"      // <status>[#<shard>]; sort key <sku>#<account>/<subscription>
 	byEmail    = Prefix + "EMAIL"     // [#<shard>]; sort key <address in lower case>#<account>
 	byCustomer = Prefix + "CUSTOMER#" // <connected account or nothing>/<customer>; sort key <account>
-	fillPK     = Prefix + "FILL"      // progress of Fill, and no row
+	fillPK     = Prefix + "FILL"      // not a row, but the progress of Fill
 )
 
-// statuses are all statuses.
+// statuses contains all statuses.
 var statuses = [...]billing.Status{billing.Active, billing.Paused, billing.PastDue, billing.ParkedState,
 	billing.CanceledSub, billing.Completed}
 
-// OfSubscription returns the subscription's rows. A row has the SKU of the item's key as an attribute if
-// it differs from the current one.
+// OfSubscription returns the subscription's rows. If the SKU in the item's key differs from the current SKU,
+// the row contains it as an attribute.
 func OfSubscription(s *billing.Subscription, shards int) []store.Item {
-	if strings.ContainsAny(s.SKU+s.Account, "#/") { // another tool's: it could not be told from another row
+	if strings.ContainsAny(s.SKU+s.Account, "#/") { // written by another tool: its row would be ambiguous
 		return nil
 	}
 	r := row(byStatus+string(s.Status)+billing.ShardOf(s.Name, shards), subscriptionSK(s))
@@ -67,7 +67,7 @@ func emailSK(a *billing.Account) string { return strings.ToLower(a.Email) + "#" 
 
 func customerPK(at, customer string) string { return byCustomer + at + "/" + customer }
 
-// row returns the row, or none if other tools have made a part of its key too long.
+// row returns the row, or none if a key part from another tool is too long.
 func row(pk, sk string) []store.Item {
 	if len(pk) > store.MaxPartitionKeyBytes || len(sk) > store.MaxSortKeyBytes || sk == "" {
 		return nil
@@ -75,7 +75,8 @@ func row(pk, sk string) []store.Item {
 	return []store.Item{billing.ItemAt(store.Key{PK: pk, SK: sk})}
 }
 
-// Of returns the rows of an item, none of an item of another kind, or the error of an unreadable one.
+// Of returns the item's rows, or none if it is not an account or subscription. It returns an error if the
+// item is unreadable.
 func Of(it store.Item, shards int) ([]store.Item, error) {
 	if it.Str(schema.SK) == billing.AccountSK {
 		a, err := billing.DecodeAccount(it)
@@ -100,7 +101,7 @@ func IsRow(it store.Item) bool {
 	return strings.HasPrefix(pk, Prefix) && pk != fillPK
 }
 
-// By names the lists that use the row, for messages.
+// By describes the lists that use the row, for messages.
 func By(r store.Item) string {
 	switch pk := r.Str(schema.PK); {
 	case strings.HasPrefix(pk, byStatus):
@@ -111,14 +112,14 @@ func By(r store.Item) string {
 	return "by customer"
 }
 
-// Beside keeps the rows of every changed item, in the commit of its change. It reads the store only for
-// rows that go.
+// Beside updates the rows of each changed item in the commit that changes it. It reads the store only if it
+// removes rows.
 func Beside(e *billing.Records) billing.Beside {
 	return func(ctx context.Context, was, now store.Item, _ []store.Write) (writes []store.Write, err error) {
 		if same(was, now) {
 			return nil, nil
 		}
-		old, _ := Of(was, e.Opened.Shards) // an unreadable one has none
+		old, _ := Of(was, e.Opened.Shards) // an unreadable item has none
 		rows, err := Of(now, e.Opened.Shards)
 		if err != nil {
 			return nil, err
@@ -142,8 +143,8 @@ func Beside(e *billing.Records) billing.Beside {
 	}
 }
 
-// same reports whether both items have the same rows, by the attributes from which they are made. An item
-// that another tool made may have none yet.
+// same reports whether both items have the same rows, because their source attributes are equal. An item that
+// another tool wrote may have no rows yet.
 func same(was, now store.Item) bool {
 	made := [...]string{schema.Email, schema.Customer, schema.ProcessorAccount}
 	names := made[:]
@@ -163,8 +164,8 @@ func has(rows []store.Item, r store.Item) bool {
 	return slices.ContainsFunc(rows, func(x store.Item) bool { return billing.KeyOf(x) == billing.KeyOf(r) })
 }
 
-// drop returns the deletion of a row, or if it is not there, the condition that it stays so: a fill
-// may be about to write it.
+// drop returns the deletion of a row. If the row is absent, drop returns the condition that it stays absent,
+// because a fill may be about to write it.
 func drop(ctx context.Context, e *billing.Records, key store.Key) (store.Write, error) {
 	switch _, err := e.Store.Get(ctx, e.Table, key); {
 	case errors.Is(err, store.ErrNotFound):
@@ -175,7 +176,7 @@ func drop(ctx context.Context, e *billing.Records, key store.Key) (store.Write, 
 	return store.Delete(e.Table, key), nil
 }
 
-// A fit reports whether a row fits an item with the rows.
+// A fit reports whether a row matches an item with the rows.
 type fit func(rows []store.Item, r store.Item) bool
 
 // hasSK is has without the partition.
@@ -183,7 +184,8 @@ func hasSK(rows []store.Item, r store.Item) bool {
 	return slices.ContainsFunc(rows, func(x store.Item) bool { return x.Str(schema.SK) == r.Str(schema.SK) })
 }
 
-// Item returns the item that the row names, or nil if no item has this row. An unreadable item may have it.
+// Item returns the row's item, or nil if no item has this row. It also returns an unreadable item, which may
+// have the row.
 func Item(ctx context.Context, e *billing.Records, r store.Item) (store.Item, error) {
 	return itemOf(ctx, e, r, has)
 }
@@ -203,7 +205,7 @@ func itemOf(ctx context.Context, e *billing.Records, r store.Item, fits fit) (st
 	return nil, nil
 }
 
-// named yields the keys that the row's item may have.
+// named yields the possible keys of the row's item.
 func named(r store.Item) iter.Seq[store.Key] {
 	return func(yield func(store.Key) bool) {
 		if n := NameIn(r); n.SKU == "" {
@@ -214,10 +216,10 @@ func named(r store.Item) iter.Seq[store.Key] {
 	}
 }
 
-// NameIn returns the account or subscription that the row names.
+// NameIn returns the name of the row's account or subscription.
 func NameIn(r store.Item) billing.Name {
 	k := billing.KeyOf(r)
-	if !strings.HasPrefix(k.PK, byStatus) { // an address may have #
+	if !strings.HasPrefix(k.PK, byStatus) { // an address may contain #
 		return billing.Name{Account: k.SK[strings.LastIndexByte(k.SK, '#')+1:]}
 	}
 	sku, name, _ := strings.Cut(k.SK, "#")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A document is what the page shows of openapi.json.
+// A document is the part of openapi.json that the page shows.
 type document struct {
 	Info struct{ Title, Version, Summary, Description string }
 	Tags []struct{ Name, Description string }
@@ -34,7 +34,7 @@ type operation struct {
 	Method, Path string // set by operations
 }
 
-// Scope returns the scope of the operation.
+// Scope returns the operation's scope.
 func (o operation) Scope() string { return strings.Join(o.Security[0]["apiKey"], ", ") }
 
 type body struct {
@@ -84,10 +84,10 @@ type schema struct {
 	Codes       ordered[code]   `json:"x-codes"`
 }
 
-// Name returns the name of the schema to which it refers.
+// Name returns the name of the referenced schema.
 func (s schema) Name() string { return path.Base(s.Ref) }
 
-// A code is that of a problem.
+// A code is a problem's code.
 type code struct{ Title, Description string }
 
 // ordered is a JSON object whose members keep their order.
@@ -140,7 +140,7 @@ func (d *document) operations(tag string) (all []operation) {
 	return all
 }
 
-// codes returns the codes of problems.
+// codes returns all problem codes.
 func (d *document) codes() ordered[code] {
 	for _, s := range d.Components.Schemas {
 		if s.Name == "Problem" {

@@ -1,7 +1,7 @@
-// Package openapi describes the HTTP API: openapi.json, which is written by hand, and the reference page
-// that the server renders from it.
+// Package openapi serves the handwritten description of the HTTP API, openapi.json, and the reference page
+// that it renders from it.
 //
-// It does not know the handlers. Tests of this package and of the handlers hold both to openapi.json.
+// It does not know the handlers. Tests keep openapi.json and the handlers in agreement.
 package openapi
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// The paths of the description and of its reference page.
+// Paths of the description and of the reference page.
 const (
 	PathJSON = "/openapi.json"
 	PathDocs = "/docs"
@@ -44,8 +44,8 @@ func Paths() (map[string]web.Handler, error) {
 	}, nil
 }
 
-// file serves a text that stays the same while the process runs. Callers ask again after an upgrade,
-// because they must compare the ETag each time.
+// file serves a text that does not change while the process runs. Clients revalidate it by its ETag, so they
+// notice an upgrade.
 func file(kind string, text []byte) web.Handler {
 	tag, styleHash := `"`+hash(string(text))+`"`, hash(style)
 	return func(w http.ResponseWriter, r *web.Request) error {

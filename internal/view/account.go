@@ -9,7 +9,7 @@ import (
 
 // Account returns the account.
 func Account(a *billing.Account) Object {
-	var bounced Object // the address that a mail server rejected permanently
+	var bounced Object // an address that a mail server rejected permanently
 	if b := a.Bounced; b.Email != "" {
 		bounced = Object{"email", b.Email, "code", b.Code, "at", b.At}
 	}
@@ -21,7 +21,7 @@ func Account(a *billing.Account) Object {
 		"connected_account?", a.Payer.At, // omitted for the platform's own account
 		"application_fee?", a.Payer.Fee, // the platform's share of each charge, in hundredths of a percent
 		"created_at", a.Created,
-		"unfinished?", a.Copying} // not every copy has the change yet, so update the account again
+		"unfinished?", a.Copying} // not all subscriptions have the last change, so update the account again
 }
 
 // Card returns the card for display, or nil if there is no card.
@@ -33,8 +33,7 @@ func Card(c *processor.Card) Object {
 }
 
 // CardLink returns the page where the customer enters a card for the account, or for one of its
-// subscriptions. The link has no URL when a request is repeated. own names the subscriptions that keep
-// their own payment method.
+// subscriptions. own contains the subscriptions that keep their own payment method.
 func CardLink(account, subscription string, l processor.CardLink, own []billing.Name) Object {
 	return Object{"account", account, "subscription?", subscription, "url?", l.URL, "expires_at?", l.Expires,
 		"keep_own_method?", Names(own)}

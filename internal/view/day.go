@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// DuePayment returns a subscription that a payment run will look at.
+// DuePayment returns a subscription with a due payment.
 func DuePayment(r billing.DueRow) Object {
 	day, _ := strconv.Atoi(r.PaymentDay) // 0 if another tool wrote something else
 	return Object{"account", r.Account, "subscription", r.ID, "sku?", r.SKU, "email?", r.Email,
@@ -23,13 +23,13 @@ func DuePayment(r billing.DueRow) Object {
 		"payment_day?", day, "payment_method?", r.Method, "problem?", r.Problem}
 }
 
-// DueReminder returns a subscription that a reminder run will look at.
+// DueReminder returns a subscription with a due reminder.
 func DueReminder(r billing.DueRow) Object {
 	return Object{"account", r.Account, "subscription", r.ID, "sku?", r.SKU, "email?", r.Email,
 		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
 }
 
-// Run returns a job's run, with its progress and its counts.
+// Run returns a job's run with its progress and counts.
 func Run(r *job.Report) Object {
 	v := append(Object{"id", r.PathID(), "state", StateOf(r)}, Counts(r)...)
 	return append(v, "rows", r.Rows, "rows_per_second", math.Round(Rate(r)), "process?", r.Process, "actor?", r.Actor, "started_at", r.Started,
@@ -42,7 +42,7 @@ func StateOf(r *job.Report) string { return strings.ReplaceAll(string(r.State), 
 // Rate returns a run's number of subscriptions per second, up to the last record.
 func Rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
 
-// Counts returns the counts of a job's run by outcome. The member due is their sum.
+// Counts returns the run's counts by outcome. The field due is their sum.
 func Counts(r *job.Report) Object {
 	v := Object{"kind", r.Kind, "date", r.Date, "from?", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
@@ -65,8 +65,8 @@ func Counts(r *job.Report) Object {
 		"dry_run?", r.DryRun, "charging_off?", r.Off)
 }
 
-// OutcomeName returns the outcome's name in the output. OutcomeSent is called "written", because a
-// mail in the outbox is not sent yet.
+// OutcomeName returns the outcome's name in the output. OutcomeSent is named "written", because a mail in
+// the outbox is not sent yet.
 func OutcomeName(o engine.Outcome) string {
 	if o == engine.OutcomeSent {
 		return "written"
@@ -74,7 +74,7 @@ func OutcomeName(o engine.Outcome) string {
 	return string(o)
 }
 
-// Audit returns the audit's result.
+// Audit returns an audit's result.
 func Audit(a *audit.Report) Object {
 	problem := func(x audit.Problem) Object {
 		return Object{"kind", x.Kind, "account", x.Account, "subscription?", x.Subscription, "period", x.Period,

@@ -8,7 +8,7 @@ func Endpoint(e *delivery.Endpoint) Object {
 		"paused_at?", e.Paused, "reason?", e.Reason, "gave_up_at?", e.GaveUp, "previous_secret_until?", e.Until, "version", e.Version}
 }
 
-// Message returns a message to an endpoint, with its attempts.
+// Message returns a message with its attempts.
 func Message(m *delivery.Message) Object {
 	return Object{"id", m.ID, "endpoint", m.Endpoint, "type", m.Type, "created_at", m.Created, "state", m.State, "next_at?", m.Due,
 		"ended_at?", m.Ended, "data", m.Data, "attempts", List(m.Attempts, func(a delivery.Attempt) Object {

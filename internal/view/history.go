@@ -18,7 +18,7 @@ func History(e *history.Entry) Object {
 		"changed?", changed, "currency?", e.Currency, "version", e.Version}
 }
 
-// shownChange returns an amount for a decimal text of an amount, and other texts as they are.
+// shownChange converts the decimal text of an amount to minor units, and returns other texts unchanged.
 func shownChange(e *history.Entry, name, text string) any {
 	if currency, err := money.ParseCurrency(e.Currency); err == nil && strings.HasSuffix(name, "amount") {
 		if a, err := money.Parse(text, currency); err == nil {

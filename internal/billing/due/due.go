@@ -1,5 +1,5 @@
-// Package due completes the due rows of an index for people and programs who ask what the next runs will
-// do. It does not find the rows, which package billing does.
+// Package due completes due rows from an index with data from their items, for commands and the API. It does
+// not find the rows, which package billing does.
 package due
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// Complete reads the base items of the row and fills in what an index does not contain: the SKU and the
-// amount of the first period to be charged, and the reason why a subscription or its account cannot be
-// read. It returns false if the subscription will be canceled instead of charged.
+// Complete reads the row's items and sets what an index does not contain: the SKU and amount of the first
+// period to charge, or the reason why the subscription or its account is unreadable. It returns false if the
+// subscription will be canceled instead of charged.
 func Complete(ctx context.Context, e *billing.Records, r *billing.DueRow) bool {
 	s, err := e.Load(ctx, r.Name)
 	_, unread := e.Account(ctx, r.Account)
 	switch illegible, ok := errors.AsType[*billing.IllegibleError](cmp.Or(err, unread)); {
 	case ok:
 		r.Problem = billing.UnreadableReason(illegible)
-	case err != nil: // only the row's own values are known
+	case err != nil: // keep the row's own values
 	case s.WillEnd():
 		return false
 	case s.Open != nil:

@@ -1,6 +1,6 @@
-// Package meta creates a store's META item, and upgrades that of an older Duesday.
+// Package meta creates a store's META item, and upgrades one from an older version.
 //
-// It does not read the settings or the items of accounts, and it moves no store.
+// It does not read settings or accounts, and does not move stores.
 package meta
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options are those of an engine; see there.
+// Options contains the engine's options for META.
 type Options struct {
 	Making   billing.Making
 	Shards   int
 	Program  string
 	ReadOnly bool
-	First    []store.Write // of the commit that creates the item
+	First    []store.Write // added to the commit that creates the item
 }
 
-// Open reads the item into the records, and creates it first if there is none and Options.Making allows
-// it. It returns an error if the store was moved or has another number of shards.
+// Open reads the item into the records. If there is none and Options.Making allows it, Open creates the item.
+// It returns an error if the store was moved or has a different number of shards.
 func Open(ctx context.Context, r *billing.Records, o Options) error {
 	if o.Shards < 0 || o.Shards > billing.MaxShards {
 		return fmt.Errorf("shards per date must be 1 to %[2]d (got %[1]d)", o.Shards, billing.MaxShards)
@@ -34,7 +34,7 @@ func Open(ctx context.Context, r *billing.Records, o Options) error {
 			return err
 		}
 		if err = create(ctx, r, &o); err == nil {
-			err = store.ErrConflict // try again, and read the item
+			err = store.ErrConflict // so that Retry reads the item
 		}
 		return err
 	})
@@ -74,10 +74,10 @@ func create(ctx context.Context, r *billing.Records, o *Options) error {
 // causesFormat is the first format whose builds store the cause of each status.
 const causesFormat = 4
 
-// Upgrade notes since when a store of an older Duesday has kept sums, and the causes of statuses: no build
-// that keeps none may be at work beside this one. It also gives the store its salt. alone means that no other process can have the store open.
+// Upgrade records since when an older store has kept sums and the causes of statuses, and gives it a salt. No build
+// that does not keep them may use the store at the same time. alone means that no other process can have it open.
 func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
-	if alone && r.Opened.Format < billing.FormatVersion { // no older build can open the folder any more
+	if alone && r.Opened.Format < billing.FormatVersion { // afterwards, no older build can open the folder
 		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)})
 		raise := store.Update(r.Table, billing.MetaKey, set, nil)
 		if err := store.Retry(ctx, "raising the format", func() error { return r.Store.Commit(ctx, raise) }); err != nil {
@@ -96,7 +96,7 @@ func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
 	return err
 }
 
-// begin sets the attribute of META to the value, unless it has one.
+// begin sets META's attribute to the value, unless it is set.
 func begin(ctx context.Context, r *billing.Records, attribute, value string, begun func() bool) error {
 	if begun() {
 		return nil
@@ -108,13 +108,14 @@ func begin(ctx context.Context, r *billing.Records, attribute, value string, beg
 			return err
 		}
 		if r.Opened, err = r.Meta(ctx); err == nil && !begun() {
-			err = store.ErrUnknown // it has not landed
+			err = store.ErrUnknown // the commit has not succeeded
 		}
 		return err
 	})
 }
 
-// Expire has a store that deletes expired items itself do so while there is evidence that the clock is right.
+// Expire allows a store that deletes expired items itself to do so while there is evidence that the clock is
+// right.
 func Expire(r *billing.Records) {
 	s, ok := r.Store.(interface {
 		ExpireWhile(may func(context.Context, store.Store) bool)

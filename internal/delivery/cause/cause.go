@@ -1,5 +1,5 @@
-// Package cause finds the events in billing's commits: it compares each changed item with what it was, and
-// looks at the records that the commit adds.
+// Package cause derives events from billing's commits. It compares each changed item with its old version,
+// and reads the records that the commit adds.
 //
 // It does not decide what a commit does, and sends nothing.
 package cause
@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Of has the records' commits write the effects for endpoints.
+// Of makes the records' commits write effects for endpoints.
 func Of(r *billing.Records, d *delivery.Service) {
 	c := &causes{r, d}
 	r.Beside = append(r.Beside, c.beside)
@@ -29,7 +29,7 @@ type causes struct {
 	to      *delivery.Service
 }
 
-// beside is a billing.Beside. Without an endpoint it decodes nothing.
+// beside is a billing.Beside. It decodes nothing if there are no endpoints.
 func (c *causes) beside(ctx context.Context, was, now store.Item, others []store.Write) ([]store.Write, error) {
 	key := billing.KeyOf(now)
 	if _, ok := billing.NameOf(key); !ok {
@@ -52,7 +52,7 @@ func (c *causes) beside(ctx context.Context, was, now store.Item, others []store
 	return c.to.Effect(ctx, key.PK+"/"+key.SK+"/"+strconv.FormatInt(s.Version, 10), events...)
 }
 
-// of returns the event with the subscription's ids and the pairs.
+// of returns an event with the subscription's IDs and the pairs.
 func of(kind string, s *billing.Subscription, pairs ...any) delivery.Event {
 	data := map[string]any{"account": s.Account, "subscription": s.ID, "sku": s.SKU, "version": s.Version}
 	for i := 0; i < len(pairs); i += 2 {
@@ -61,11 +61,11 @@ func of(kind string, s *billing.Subscription, pairs ...any) delivery.Event {
 	return delivery.Event{Type: kind, Data: data}
 }
 
-// byStatus has the event of a change to the status, unless the status has none of its own.
+// byStatus contains the event for a change to each status that has its own event.
 var byStatus = map[billing.Status]string{billing.Paused: "subscription.paused", billing.PastDue: "subscription.past_due",
 	billing.CanceledSub: "subscription.canceled", billing.Completed: "subscription.completed"}
 
-// ofSubscription returns what the change of the item tells by itself.
+// ofSubscription returns the events that follow from the item's change.
 func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery.Event) {
 	if was == nil {
 		return []delivery.Event{of("subscription.created", s)}
@@ -93,13 +93,13 @@ func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery
 	return events
 }
 
-// terms returns what a person or program sets.
+// terms returns the fields that a person or program sets.
 func terms(s *billing.Subscription) []any {
 	return []any{s.SKU, s.Amount, s.PaymentDay, s.Method, s.Collection, s.Email, s.Address, s.Interval, s.TimeZone, s.ReminderDays,
 		s.Installments, s.CancelAtEnd, s.Pending, s.SkipUntil}
 }
 
-// ofRecords returns what the commit's receipts and records of periods tell.
+// ofRecords returns the events that follow from the commit's receipts and period records.
 func (c *causes) ofRecords(s *billing.Subscription, others []store.Write) (events []delivery.Event) {
 	for _, w := range others {
 		sk := billing.KeyOf(w.Item).SK
@@ -124,7 +124,7 @@ func (c *causes) ofRecords(s *billing.Subscription, others []store.Write) (event
 	return events
 }
 
-// reversed returns the effect of a refund's or dispute's record; was is nil for a new one.
+// reversed returns the effect of a changed refund or dispute. was is nil for a new one.
 func (c *causes) reversed(ctx context.Context, was, r *billing.ReversalRecord) ([]store.Write, error) {
 	noun, last := "refund", map[processor.ReversalState]string{processor.ReversalSucceeded: "succeeded",
 		processor.ReversalFailed: "failed", processor.ReversalCanceled: "canceled"}

@@ -17,10 +17,10 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// An Exchange is a request and its answer.
+// An Exchange is a request and its response.
 type Exchange struct {
 	Request *http.Request
-	Asked   []byte // body of the request, as far as the handler has read it
+	Asked   []byte // part of the request body that the handler has read
 	Status  int
 	Header  http.Header
 	Answer  []byte
@@ -31,7 +31,7 @@ const (
 	linesType   = "application/x-ndjson"
 )
 
-// Check returns how the exchange differs from the spec. Other paths than those of /v1 are not checked.
+// Check returns an error if the exchange differs from openapi.json. It ignores paths outside /v1.
 func (s *Spec) Check(x *Exchange) error {
 	path := x.Request.URL.Path
 	if path != "/v1" && !strings.HasPrefix(path, "/v1/") {
@@ -53,7 +53,7 @@ func (s *Spec) Check(x *Exchange) error {
 
 func cut(text []byte) string { return strings.TrimSpace(string(text[:min(len(text), 600)])) }
 
-// common checks what holds for every answer.
+// common checks what applies to every response.
 func (s *Spec) common(x *Exchange) error {
 	var errs []error
 	if x.Header.Get("Request-Id") == "" {
@@ -68,7 +68,7 @@ func (s *Spec) common(x *Exchange) error {
 	return errors.Join(errs...)
 }
 
-// operation checks an exchange that the spec describes.
+// operation checks an exchange of a known operation.
 func (s *Spec) operation(x *Exchange, route *routers.Route, values map[string]string) error {
 	r := x.Request.Clone(context.Background())
 	r.Body = io.NopCloser(bytes.NewReader(x.Asked))
@@ -101,7 +101,7 @@ func known(r *http.Request, op *openapi3.Operation) error {
 	return nil
 }
 
-// problem checks a problem: its form, and that its code is one of the operation's, or any one if op is nil.
+// problem checks a problem's form, and that the operation has its code. If op is nil, any code is valid.
 func (s *Spec) problem(x *Exchange, op *openapi3.Operation) error {
 	if x.Status < 400 {
 		return errors.New("openapi.json has no such operation")
@@ -137,7 +137,7 @@ func (s *Spec) problem(x *Exchange, op *openapi3.Operation) error {
 	return nil
 }
 
-// lines checks a list that is sent as lines: each row, and the end.
+// lines checks a list in JSON lines: each row, and the end.
 func (s *Spec) lines(x *Exchange, route *routers.Route) error {
 	answer := route.Operation.Responses.Status(http.StatusOK).Value
 	if answer.Extensions["x-lines"] != true {
@@ -159,7 +159,7 @@ func (s *Spec) lines(x *Exchange, route *routers.Route) error {
 	return nil
 }
 
-// noNull returns an error for an answer with a null.
+// noNull returns an error if the response contains null.
 func noNull(text []byte, h http.Header) error {
 	if !strings.Contains(h.Get("Content-Type"), "json") {
 		return nil

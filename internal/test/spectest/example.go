@@ -16,7 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Examples sends the examples of openapi.json to a handler, in the order in which a test asks for them.
+// Examples sends examples from openapi.json to a handler, one for each call of Send.
 type Examples struct {
 	Spec    *Spec
 	Handler http.Handler
@@ -28,8 +28,8 @@ type Examples struct {
 	sent map[string]bool
 }
 
-// Send sends the named example of the operation's body, or the request without a body for "". It returns
-// the answer, which must be a success and fit openapi.json.
+// Send sends the named example of the operation's body, or no body if the name is "". It returns the
+// response, which must be a success and match openapi.json.
 func (e *Examples) Send(t testing.TB, operation, example string) map[string]any {
 	t.Helper()
 	method, path, op := e.Spec.find(operation)
@@ -80,11 +80,11 @@ func (e *Examples) Send(t testing.TB, operation, example string) map[string]any 
 	}
 	e.sent[operation+"/"+example] = true
 	var answer map[string]any
-	_ = json.Unmarshal(w.Body.Bytes(), &answer) // a deletion has no answer
+	_ = json.Unmarshal(w.Body.Bytes(), &answer) // a deletion has no response body
 	return answer
 }
 
-// Rest returns the examples of bodies, and the operations without a body, that were not sent.
+// Rest returns the examples, and the operations without a body, that were not sent.
 func (e *Examples) Rest() []string {
 	all := map[string]bool{}
 	for _, item := range e.Spec.Doc.Paths.Map() {

@@ -10,11 +10,11 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// A pathValue is a parameter in a pattern. The names of parameters are for readers.
+// pathValue matches a parameter in a pattern. Parameter names do not matter.
 var pathValue = regexp.MustCompile(`\{[^}]*\}`)
 
-// Routes fails the test where the routes differ from openapi.json: in the patterns, operation IDs, scopes,
-// or whether a key of a merchant may call them. Without whole, openapi.json may have more operations.
+// Routes fails the test if the routes' patterns, operation IDs, scopes or use by merchants' keys differ from
+// openapi.json. If whole is false, openapi.json may contain more operations.
 func (s *Spec) Routes(t testing.TB, routes []web.Route, whole bool) {
 	t.Helper()
 	type fact struct {
@@ -44,7 +44,7 @@ func (s *Spec) Routes(t testing.TB, routes []web.Route, whole bool) {
 	}
 }
 
-// Route returns the route that openapi.json describes for the operation.
+// Route returns the operation's route in openapi.json.
 func (s *Spec) Route(id string) web.Route {
 	method, path, op := s.find(id)
 	return web.Route{Pattern: method + " " + path, Operation: id, Scope: key.Scope((*op.Security)[0]["apiKey"][0]),

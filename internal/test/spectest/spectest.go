@@ -1,8 +1,8 @@
-// Package spectest holds the HTTP API to openapi.json: the answers of its handlers, the requests that they
-// accept, and their routes.
+// Package spectest checks the HTTP API against openapi.json: its responses, the requests that it accepts,
+// and its routes.
 //
-// It is stricter than a caller may be. A member of an answer that openapi.json does not name is an error,
-// and so is null.
+// It does not tolerate what callers must: a response field that openapi.json does not name is an error, and
+// so is null.
 package spectest
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/duesday/duesday/internal/openapi"
 )
 
-// A Spec is openapi.json as a validator reads it.
+// A Spec is the parsed openapi.json.
 type Spec struct {
 	Doc     *openapi3.T
-	mux     *http.ServeMux // finds the operation of a request as the server does
+	mux     *http.ServeMux // finds a request's operation as the server does
 	found   map[string]*routers.Route
 	options *openapi3filter.Options
 }
 
-// New returns the Spec. Every object with named members is closed in it.
+// New returns the Spec, in which every object with named fields rejects other fields.
 func New(t testing.TB) *Spec {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(openapi.Text()))
@@ -41,7 +41,7 @@ func New(t testing.TB) *Spec {
 	if err != nil {
 		t.Fatalf("openapi.json: %v", err)
 	}
-	// The schemas use no keyword that OpenAPI 3.0 lacks. As 3.0, they are not compiled again for each answer,
+	// The schemas only use keywords of OpenAPI 3.0. As 3.0, they are not compiled again for each response,
 	// which takes 4 ms.
 	fast := *doc
 	fast.OpenAPI = "3.0.3"
@@ -55,8 +55,8 @@ func New(t testing.TB) *Spec {
 	return s
 }
 
-// closed refuses members that a schema does not name. It returns an error for a keyword that OpenAPI 3.0
-// lacks.
+// closed makes schemas reject fields that they do not name. It returns an error for a keyword that
+// OpenAPI 3.0 lacks.
 func closed(x *openapi3.SchemaRef) error {
 	v := x.Value
 	if len(v.Type.Slice()) > 1 || v.Const != nil || v.If != nil || v.PropertyNames != nil || len(v.PatternProperties)+len(v.PrefixItems) > 0 {
@@ -68,7 +68,7 @@ func closed(x *openapi3.SchemaRef) error {
 	return nil
 }
 
-// formats has the forms of days, times and UUIDs, which are narrower than OpenAPI's.
+// formats contains the formats of days, times and UUIDs, which are narrower than OpenAPI's.
 func formats() openapi3.SchemaValidationOption {
 	forms := map[string]openapi3.StringFormatValidator{}
 	for name, form := range map[string]string{
@@ -81,7 +81,7 @@ func formats() openapi3.SchemaValidationOption {
 	return openapi3.WithStringFormatValidators(forms)
 }
 
-// route returns the operation of a request, with the values of its path, or nil if there is none.
+// route returns the request's operation and path values, or nil if there is none.
 func (s *Spec) route(r *http.Request) (*routers.Route, map[string]string) {
 	probe := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host}
 	if probe.Method == http.MethodHead {

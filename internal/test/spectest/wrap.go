@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Wrap returns a handler that fails the test if an answer of h, or a request that h accepts, differs from
+// Wrap returns a handler that fails the test if a response of h, or a request that h accepts, does not match
 // openapi.json.
 func (s *Spec) Wrap(t testing.TB, h http.Handler) http.Handler {
 	var mu sync.Mutex
-	ended := false // an answer after the test's end cannot be reported
+	ended := false // a response after the test's end cannot be reported
 	t.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Spec) Wrap(t testing.TB, h http.Handler) http.Handler {
 	})
 }
 
-// A body keeps what is read of it.
+// A body records what is read from it.
 type body struct {
 	io.ReadCloser
 	read *bytes.Buffer
@@ -50,7 +50,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An answer keeps what is written.
+// An answer records what is written.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -69,5 +69,5 @@ func (a *answer) Write(text []byte) (int, error) {
 	return a.ResponseWriter.Write(text)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the writer for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
