@@ -1,34 +1,34 @@
 #!/usr/bin/env python3
-"""The backend of a gym whose members pay through Duesday. It needs Python 3.9 and no packages.
+"""The backend of a gym whose members pay through Duesday. It needs only Python 3.9.
 
     gym.py join MEMBER EMAIL DAY  create the account and its membership, print a link for the card
     gym.py card MEMBER            print another link for a card
-    gym.py charge                 run today's payments, as duesday serve does by itself once a day
+    gym.py charge                 run today's payments, as duesday serve does every day
     gym.py paid MEMBER            show whether the member has paid
     gym.py upgrade MEMBER ORDER   change the plan from the next period on
     gym.py leave MEMBER ORDER     cancel when the period ends
     gym.py listen PORT            receive Duesday's deliveries
 
-DAY is when the member joined, and ORDER is the number of the member's request: both are stored in
-your system before you call. However often you repeat a command, it is carried out once.
+DAY is the day on which the member joined, and ORDER is the number of the member's request. Store
+both in your system before you call. You can repeat a command safely: it takes effect once.
 """
 import base64, contextlib, hashlib, hmac, http.client, http.server, json, os, sqlite3, sys, time, uuid
 import urllib.error, urllib.parse, urllib.request
 
 API = os.environ.get("GYM_API", "http://127.0.0.1:8081")
 KEY = os.environ.get("GYM_KEY", "")          # an API key with the scope charge
-SECRET = os.environ.get("GYM_SECRET", "")    # signing secret of the endpoint: whsec_…
-ATTEMPTS, LONGEST_WAIT = 6, 10               # requests, and seconds between two
+SECRET = os.environ.get("GYM_SECRET", "")    # the endpoint's signing secret: whsec_…
+ATTEMPTS, LONGEST_WAIT = 6, 10               # attempts, and seconds between them
 
 
 class Problem(Exception):
-    """An answer that is an error (RFC 9457). Decide by code. The text is for people."""
+    """An error response (RFC 9457). Decide by code. The text is for people."""
 
     def __init__(self, answer):
         try:
             body = json.load(answer)
         except (OSError, http.client.HTTPException, ValueError):
-            body = {}                        # from a proxy, or cut off
+            body = {}                        # sent by a proxy, or incomplete
         self.status, self.code = answer.code, body.get("code", "")
         lines = [f"{self.status} {self.code}: {body.get('detail')}", f"request {body.get('request_id')}"]
         lines += [f"{e.get('pointer') or e.get('parameter')}: {e['detail']}" for e in body.get("errors", [])]
@@ -36,9 +36,9 @@ class Problem(Exception):
 
 
 def request(method, path, body=None, key=None, match=None):
-    """Send one request, and return the answer and its ETag. A lost answer does not tell whether the
-    request had an effect. So a POST is repeated with the same Idempotency-Key: what was done is not
-    done again, and the answer is the object as it is now."""
+    """Send a request, and return the response and its ETag. If the response is lost, the request may
+    have taken effect. Repeating it with the same Idempotency-Key is safe: the server repeats nothing
+    and returns the current object."""
     headers = {"Authorization": "Bearer " + KEY, "Content-Type": "application/json"}
     if key:
         headers["Idempotency-Key"] = key
@@ -57,7 +57,7 @@ def request(method, path, body=None, key=None, match=None):
             failed, wait = Problem(e), min(float(e.headers.get("Retry-After", wait)), LONGEST_WAIT)
             if e.code < 500 and "Retry-After" not in e.headers:
                 break                        # the same request would fail again
-        except (OSError, http.client.HTTPException, ValueError) as e:   # refused, cut off, or too late
+        except (OSError, http.client.HTTPException, ValueError) as e:   # no connection, cut off, or timed out
             failed = e
     raise failed
 
@@ -81,8 +81,8 @@ def of(member):
 
 
 def join(member, email, day):
-    """Sign a member up. A member joins once, so the member's ID makes the keys. A repeated request
-    must be the same one, so it has the stored day instead of today's."""
+    """Sign a member up. A member joins only once, so the keys contain the member's ID. A repeated
+    request must be identical, so it contains the stored day and not today's."""
     request("POST", "accounts", {"id": member, "email": email}, key=f"join/{member}/account")
     request("POST", of(member) + "/subscriptions", {
         "id": "gym", "sku": "GYM", "amount": 3900, "currency": "GBP",   # £39.00: minor units
@@ -91,15 +91,13 @@ def join(member, email, day):
 
 
 def card(member):
-    """Print a link for a card. Links are not stored, so a repeated request needs a new key."""
-    link = {}
-    while "url" not in link:
-        link, _ = request("POST", of(member) + "/card_links", {}, key=str(uuid.uuid4()))
+    """Print a link where the member enters a card. A new key creates a new link."""
+    link, _ = request("POST", of(member) + "/card_links", {}, key=str(uuid.uuid4()))
     print(link["url"])
 
 
 def charge():
-    """Start a payment run and wait until it has ended. It also takes over new cards."""
+    """Start a payment run and wait until it has ended. The run also picks up new cards."""
     run, _ = request("POST", "runs", {"kind": "payments"}, key=str(uuid.uuid4()))
     while run["state"] == "running":
         time.sleep(0.2)
@@ -118,7 +116,7 @@ def paid(member):
 
 
 def upgrade(member, order):
-    """Change the plan, unless someone else changes the subscription after it was read."""
+    """Change the plan. If someone else has changed the subscription, read it again first."""
     sub, version = get(of(member) + "/subscriptions/gym")
     try:
         sub, _ = request("POST", of(member) + "/subscriptions/gym/plan", {
@@ -126,7 +124,7 @@ def upgrade(member, order):
     except Problem as p:
         if p.status != 412:
             raise
-        return upgrade(member, order)        # read it again; a refused request does not use up its key
+        return upgrade(member, order)        # a rejected request does not use up its key
     print(f"{sub['pending']['sku']} from {sub['pending']['from']}" if "pending" in sub else sub["sku"])
 
 
@@ -136,15 +134,15 @@ def leave(member, order):
 
 
 def verify(secret, headers, body):
-    """Raise ValueError unless the delivery was signed with the secret within the last five minutes."""
+    """Raise ValueError unless the delivery was signed with the secret in the last five minutes."""
     identity, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not at.isdigit() or abs(time.time() - int(at)) > 300:
-        raise ValueError("the timestamp is not a current one")
+        raise ValueError("the timestamp is not current")
     mac = hmac.new(base64.b64decode(secret.removeprefix("whsec_")), f"{identity}.{at}.".encode() + body, hashlib.sha256)
     ours = b"v1," + base64.b64encode(mac.digest())
-    # While a secret is replaced, there is a signature for the old one and for the new one.
+    # For a day after a rotation, there is a signature with each secret.
     if not any(hmac.compare_digest(ours, s.encode()) for s in headers.get("webhook-signature", "").split()):
-        raise ValueError("no signature is right")
+        raise ValueError("no signature is valid")
     return identity
 
 
@@ -155,14 +153,14 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             identity = verify(SECRET, self.headers, body)
         except ValueError as e:
             return self.send_error(400, str(e))
-        handle(identity, json.loads(body))   # if it raises, there is no answer, and Duesday sends again
+        handle(identity, json.loads(body))   # if it raises, Duesday gets no response and sends it again
         self.send_response(204)
         self.end_headers()
 
 
 def handle(identity, message):
-    """Store what a delivery means, together with its ID, because it can arrive again. Deliveries
-    come in any order and contain only IDs, so the state is read from the API."""
+    """Store a delivery's effect together with its ID, because the delivery can arrive again. Deliveries
+    arrive in any order and contain only IDs, so read the state from the API."""
     with contextlib.closing(database()) as db, db:
         if not db.execute("INSERT OR IGNORE INTO delivery VALUES (?)", (identity,)).rowcount:
             return

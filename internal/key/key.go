@@ -25,7 +25,7 @@ type Scope string
 const (
 	Read   Scope = "read"   // look at everything, and change nothing
 	Write  Scope = "write"  // change what moves no money
-	Charge Scope = "charge" // take money
+	Charge Scope = "charge" // charge and refund
 	Admin  Scope = "admin"  // change the installation itself
 )
 

@@ -44,7 +44,7 @@ func (m *messageFilter) check() error {
 	return nil
 }
 
-// ofPurchase returns what tells endpoints that an action of a purchase is done.
+// ofPurchase returns a function that creates the event for a purchase's finished action.
 func ofPurchase(to *delivery.Service) func(context.Context, tracking.Action, *tracking.Purchase) ([]store.Write, error) {
 	return func(ctx context.Context, a tracking.Action, p *tracking.Purchase) ([]store.Write, error) {
 		kind := "purchase.fulfilled"

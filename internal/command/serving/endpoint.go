@@ -20,9 +20,9 @@ func (p *program) endpointCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.Say("%s\n\nThis is the secret of endpoint %s, which verifies the signatures of its messages. It is shown only once.",
+		p.Say("%s\n\nThis is the secret of endpoint %s, for verifying the signatures of its messages. It is shown only once.",
 			e.Secret.Reveal(), e.ID)
-		p.Say("The endpoint receives every event from %s on, sent by a running duesday serve.", view.Stamp(from))
+		p.Say("From %s on, a running duesday serve sends every event to the endpoint.", view.Stamp(from))
 		return p.JSON(append(view.Endpoint(e), "secret", e.Secret.Reveal(), "from", from))
 	})
 	typesFlag(create.Flags(), &types)
@@ -67,14 +67,14 @@ func (p *program) endpointUpdate() *cobra.Command {
 			}
 			p.Say("endpoint %s is changed", e.ID)
 			if resume {
-				p.Say("To send what it has missed, run: %s", p.Hint("delivery replay --endpoint "+e.ID+" --from TIME"))
+				p.Say("To send the messages that it missed, run: %s", p.Hint("delivery replay --endpoint "+e.ID+" --from TIME"))
 			}
 			return p.JSON(view.Endpoint(e))
 		})
 	}
 	f.StringVar(&address, "url", "", "new `URL`")
 	typesFlag(f, &types)
-	f.BoolVar(&pause, "pause", false, "stop sending; its messages count as failed")
+	f.BoolVar(&pause, "pause", false, "stop sending; its messages fail")
 	f.BoolVar(&resume, "resume", false, "send again")
 	c.MarkFlagsMutuallyExclusive("pause", "resume")
 	return c
@@ -89,10 +89,10 @@ func (p *program) endpointRotate() *cobra.Command {
 		}
 		p.Say("%s\n\nThis is the new secret of endpoint %s. It is shown only once.", e.Secret.Reveal(), e.ID)
 		if !e.Until.IsZero() {
-			p.Say("Until %s, messages are signed with the replaced secret, too.", view.Stamp(e.Until))
+			p.Say("Until %s, messages are also signed with the old secret.", view.Stamp(e.Until))
 		}
 		return p.JSON(append(view.Endpoint(e), "secret", e.Secret.Reveal()))
 	})
-	c.Flags().BoolVar(&now, "now", false, "the replaced secret was exposed: stop signing with it at once")
+	c.Flags().BoolVar(&now, "now", false, "stop signing with the old secret at once, because it was exposed")
 	return c
 }

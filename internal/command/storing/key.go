@@ -87,7 +87,7 @@ func (p *program) keyRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.Say("key %s (%s) is revoked; a running duesday serve refuses it within five seconds", k.ID, k.Name)
+			p.Say("key %s (%s) is revoked; a running duesday serve rejects it within five seconds", k.ID, k.Name)
 			return p.JSON(view.Key(k))
 		})
 }
