@@ -126,7 +126,7 @@ func (s *server) deliveries(w http.ResponseWriter, r *web.Request) error {
 			switch state = values.Get("state"); state {
 			case "", delivery.Delivered, delivery.Failed:
 			case delivery.Waiting:
-				f.State = state // their rows are in a queue of their own
+				f.State = state // waiting rows are in the outbox
 			default:
 				return nil, billing.Invalid("state", "must be waiting, delivered or failed")
 			}
@@ -161,7 +161,7 @@ func (s *server) replay(w http.ResponseWriter, r *web.Request) error {
 	m := delivery.Filter{ID: f.ID, Endpoint: f.Endpoint, State: f.State, From: f.From, Until: f.Until}
 	return s.once(w, r, post{status: http.StatusOK, object: "deliveries", asked: f, resumes: true,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
-			if row := call.Of(ctx).Repeats(); row != nil && f.ID != "" { // one commit is all of it
+			if row := call.Of(ctx).Repeats(); row != nil && f.ID != "" { // its only commit has succeeded
 				m = delivery.Filter{From: e.Now().AddDate(1, 0, 0)} // no message
 			} else if row != nil {
 				m.Ended = row.Created

@@ -57,7 +57,7 @@ func (f *form) amount(p price) (a money.Amount) {
 	} else if err != nil {
 		f.add(billing.Invalid("currency", "must be an ISO 4217 code such as EUR"))
 	}
-	if err != nil { // the amount is as right in any currency
+	if err != nil { // check the amount in any currency
 		c, _ = money.ParseCurrency("EUR")
 	}
 	if p.Amount == nil || *p.Amount <= 0 {

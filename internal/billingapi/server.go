@@ -130,7 +130,7 @@ type post struct {
 // accepted is the response to a stored request that waits for the processor or for a run.
 type accepted struct{ answer any }
 
-// once handles the request once, with the current settings.
+// once handles the request at most once for its idempotency key, with the current settings.
 func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
 	e, err := s.Engine.Fresh(r.Context())
 	if err != nil {

@@ -23,7 +23,7 @@ func (s *server) settings(w http.ResponseWriter, r *web.Request) error {
 	return show(w, view.Settings(&now), err)
 }
 
-// A settingsForm has new settings in the form in which they are shown. A setting that is not given stays.
+// A settingsForm contains new settings, in the same form as getSettings. An absent setting stays unchanged.
 type settingsForm struct {
 	ReceiptMonths      *int               `json:"receipt_months"`
 	RetryDays          *[]int             `json:"retry_days"`
@@ -61,7 +61,7 @@ func (s *server) setSettings(w http.ResponseWriter, r *web.Request) error {
 	return show(w, view.Settings(&now), err)
 }
 
-// apply changes the settings. Its errors name the fields as the request does.
+// apply changes the settings. Its errors use the request's field names.
 func (f *settingsForm) apply(to *settings.Settings) error {
 	var x form
 	for t, v := range reflect.ValueOf(f).Elem().Fields() {

@@ -60,11 +60,11 @@ func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after stri
 	return items(ctx, e, f.rows(ctx, e, after), after, fits, billing.DecodeSubscription)
 }
 
-// rowsAtOnce is how many rows of each partition are read before their items. A subscription whose status
-// changes between the reads of two partitions can be missing, so they are read together.
+// rowsAtOnce is the number of rows of each partition that are read before their items. The partitions are read together, because
+// a subscription whose status changes between two reads could be missing.
 const rowsAtOnce = 256
 
-// rows yields the filter's rows, from the row after on.
+// rows yields the filter's rows, starting with the row after.
 func (f *Filter) rows(ctx context.Context, e *billing.Records, after string) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		for more := true; more; {
@@ -83,7 +83,7 @@ func (f *Filter) rows(ctx context.Context, e *billing.Records, after string) ite
 				if failed = err; err != nil || more { // a partition may have other rows before this one
 					break
 				}
-				if sk := r.Str(schema.SK); sk != after { // else it was in the page before, or has two statuses
+				if sk := r.Str(schema.SK); sk != after { // otherwise, it was in the previous page, or has two statuses
 					page, after = append(page, r), sk
 				}
 			}

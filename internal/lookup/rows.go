@@ -179,7 +179,7 @@ func drop(ctx context.Context, e *billing.Records, key store.Key) (store.Write, 
 // A fit reports whether a row matches an item with the rows.
 type fit func(rows []store.Item, r store.Item) bool
 
-// hasSK is has without the partition.
+// hasSK is like has, but compares only sort keys.
 func hasSK(rows []store.Item, r store.Item) bool {
 	return slices.ContainsFunc(rows, func(x store.Item) bool { return x.Str(schema.SK) == r.Str(schema.SK) })
 }

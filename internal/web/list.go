@@ -36,7 +36,7 @@ type ListOptions[T any] struct {
 func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T]) error {
 	values, wrong := r.Values(append([]string{"limit", "cursor"}, o.Names...)...)
 	of, after := listOf(r.URL.Path, values, r.Key), ""
-	if values.Has("cursor") && wrong == nil { // a cursor fits its filters only
+	if values.Has("cursor") && wrong == nil { // a cursor is only valid with its filters
 		after, wrong = s.unseal(of, values.Get("cursor"))
 	}
 	lines := wantsLines(r.Request)

@@ -37,7 +37,7 @@ type Change struct {
 	Again func(ctx context.Context, row *call.Row) (answer any, err error)
 }
 
-// KeyHeader is the header of the caller's idempotency key.
+// KeyHeader is the header that contains the idempotency key.
 const KeyHeader = "Idempotency-Key"
 
 const (

@@ -166,8 +166,8 @@ func (r *Request) wrongFields(read *Problem, others []*field.Error) *Problem {
 	return p.summed()
 }
 
-// given returns the request's name for the field that other packages call called, and reports whether the request
-// has the field. If the names differ, the form's tag field contains the other packages' name.
+// given maps a field's name in other packages to its name in the request's form, and reports whether the form has the
+// field. If the names differ, the form's tag field contains the first.
 func (r *Request) given(called string) (name string, ok bool) {
 	if r.form == nil {
 		return called, false
@@ -210,7 +210,7 @@ type problemForm struct {
 	Object    string         `json:"object,omitempty"`
 }
 
-// form returns the problem's JSON for the request with the ID.
+// form returns the problem as JSON, with the request's ID.
 func (p *Problem) form(id string) problemForm {
 	return problemForm{"/docs#error-" + p.Code, cmp.Or(p.Title, titles[p.Code], http.StatusText(p.Status)), p.Status,
 		p.Detail, p.Code, id, p.Errors, p.Object}

@@ -92,7 +92,7 @@ func (u *unasked) Write(text []byte) (int, error) {
 // Unwrap returns the writer for http.ResponseController.
 func (u *unasked) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-// allowed describes the only names of things that a request may have.
+// allowed returns an error text with the only names that a request can use. things are fields or parameters.
 func allowed(things string, names []string) string {
 	if len(names) == 0 {
 		return "must have no " + things

@@ -1,5 +1,5 @@
-// Package due completes due rows from an index with data from their items, for commands and the API. It does
-// not find the rows, which package billing does.
+// Package due adds item data to due rows from an index, for commands and the API. It does not find the rows,
+// which package billing does.
 package due
 
 import (

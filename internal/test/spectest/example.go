@@ -21,9 +21,9 @@ type Examples struct {
 	Spec    *Spec
 	Handler http.Handler
 	Key     func(scope string) string // returns an API key of the scope
-	Scopes  map[string]string         // of examples that need more than their operation's, such as createRun/verify
-	Instead map[string]string         // what stands in bodies instead of an example's IDs, which the server chooses
-	Values  map[string]string         // of parameters in paths, and of required ones in queries; ?NAME: of an optional one
+	Scopes  map[string]string         // scopes of examples that need more than their operation's, such as createRun/verify
+	Instead map[string]string         // replacements for IDs in examples, which the server generates
+	Values  map[string]string         // values of path and required query parameters; ?NAME: of an optional one
 
 	sent map[string]bool
 }

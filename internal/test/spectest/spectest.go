@@ -41,8 +41,8 @@ func New(t testing.TB) *Spec {
 	if err != nil {
 		t.Fatalf("openapi.json: %v", err)
 	}
-	// The schemas only use keywords of OpenAPI 3.0. As 3.0, they are not compiled again for each response,
-	// which takes 4 ms.
+	// The schemas only use keywords of OpenAPI 3.0. Parsing them as 3.0 avoids compiling them for each
+	// response, which takes 4 ms.
 	fast := *doc
 	fast.OpenAPI = "3.0.3"
 	for path, item := range doc.Paths.Map() {
