@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,9 +49,15 @@ type world struct {
 	match  string // If-Match of the requests
 }
 
+var (
+	parsed sync.Once // openapi.json, which takes longer than a test
+	spec   *spectest.Spec
+)
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, tables: schema.New(schema.DefaultPrefix), keys: map[string]string{}, spec: spectest.New(t)}
+	parsed.Do(func() { spec = spectest.New(t) })
+	w := &world{T: t, tables: schema.New(schema.DefaultPrefix), keys: map[string]string{}, spec: spec}
 	var err error
 	if w.mem, err = memstore.Open(w.tables.All(), w.now); err != nil {
 		t.Fatal(err)

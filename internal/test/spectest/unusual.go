@@ -38,11 +38,11 @@ func UnusualBodies(body map[string]any, members []string) (all []Unusual) {
 	var usual, escaped []string
 	for _, name := range slices.Sorted(maps.Keys(body)) {
 		usual = append(usual, text(strconv.Quote(name), body[name]))
-		hex := ""
+		var hex strings.Builder
 		for _, r := range name {
-			hex += `\u00` + strconv.FormatInt(int64(r), 16)
+			hex.WriteString(`\u00` + strconv.FormatInt(int64(r), 16))
 		}
-		escaped = append(escaped, text(`"`+hex+`"`, body[name]))
+		escaped = append(escaped, text(`"`+hex.String()+`"`, body[name]))
 	}
 	slices.Reverse(usual)
 	all = append(all, Unusual{Text: object(usual...), Same: true}, Unusual{Text: object(escaped...), Same: true},
