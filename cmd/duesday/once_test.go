@@ -80,6 +80,7 @@ func (s *once) storm(programme *soaktest.Programme, posts, kills int) {
 	close(ended)
 	beside.Wait()
 	s.calm()
+	s.settle()
 	if s.audit(); !s.mute.Load() {
 		s.end()
 	}
@@ -242,6 +243,24 @@ func (s *once) calm() {
 		n.calm.Store(true)
 	}
 	s.must(http.MethodPut, "/v1/charging", "", `{"charging":true}`, http.StatusOK)
+}
+
+// settle has a payment run go to its end, so that what is due is charged even if no run had the time before.
+func (s *once) settle() {
+	c := &customer{once: s, random: rand.New(rand.NewPCG(s.random.Uint64(), 8)), id: "settle"}
+	for over := after(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if p := c.post("run", "/v1/runs", `{"kind":"payments"}`, `{"kind":"payments","date":"2026-01-31"}`); p.last != nil {
+			for path := fmt.Sprint("/v1/runs/", p.last.body["id"]); !over(); time.Sleep(100 * time.Millisecond) {
+				if s.must(http.MethodGet, path, "", "", http.StatusOK).body["ended_at"] != nil {
+					return
+				}
+			}
+		}
+		if over() {
+			s.t.Error("no payment run came to its end in calm")
+			return
+		}
+	}
 }
 
 // A reply is a complete answer.
