@@ -106,16 +106,51 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 		return nil, cmp.Or(err, error(errBusy))
 	}
 	run := job.NewRun(ctx, e, kind, day)
+	release, err := claim(ctx, e, run)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
 	call.Of(ctx).Object = "runs/" + run.PathID()
 	process := run.Process
 	run.Process = "" // until the run begins
-	if err := call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
+	if err = call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
 		return nil, err
 	}
 	run.Process = process
 	begun := viewRun(&job.Report{Run: *run, State: job.Running})
-	s.Runs.work <- func(ctx context.Context) { s.execute(ctx, e, run, day) }
+	s.Runs.work <- func(ctx context.Context) {
+		defer release()
+		s.execute(ctx, e, run, day)
+	}
 	return begun, nil
+}
+
+// claim lets no process accept another run until release is called. On a store with claims, it ends with this
+// process. On a shared one, it is a lease, which expires if this process no longer renews it.
+func claim(ctx context.Context, e *engine.Engine, run *billing.Run) (release func(), err error) {
+	const requested billing.Kind = "requested"
+	c := worker.NewClaim(e.Sharing.Claims, &billing.Run{Kind: requested, ID: run.ID, Process: run.Process})
+	if err := c.Hold(ctx); errors.As(err, new(*worker.BusyError)) {
+		return nil, errBusy
+	} else if err != nil || e.Sharing.Lease == 0 {
+		return c.End, err
+	}
+	leases := worker.Leases{Records: e.Records, Length: e.Sharing.Lease, Ticker: e.Sharing.Ticker}
+	l, err := leases.Acquire(ctx, requested, "RUN", run.ID)
+	if l == nil {
+		return nil, cmp.Or(err, error(errBusy))
+	}
+	always := context.WithoutCancel(ctx)
+	stop := l.Keep(always)
+	return func() {
+		stop()
+		_ = l.Release(always) // otherwise it expires
+	}, nil
 }
 
 // execute executes the run and records its end, unless the job has already recorded it.

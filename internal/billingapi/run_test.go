@@ -2,9 +2,13 @@ package billingapi_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/store"
 )
 
 // TestRuns: one run after another does what the command of its kind does, and its record shows how it ended.
@@ -47,6 +51,73 @@ func TestRuns_One(t *testing.T) {
 	}
 	w.restart() // the run was lost with its process
 	w.must("POST", "/v1/runs", `{"kind":"verify"}`)
+}
+
+// TestRuns_OneOfAllProcesses: while one process runs what was requested, no other accepts a request, whatever the
+// kind. The end frees it, and so does the death of the process.
+func TestRuns_OneOfAllProcesses(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			if w.claims = new(store.Claims); shared {
+				w.lease, w.claims = 2*time.Minute, nil
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			process := func() (runs func()) {
+				w.restart()
+				of := w.runs
+				return func() {
+					go of.Run(ctx)
+					synctest.Wait()
+				}
+			}
+			try := 0
+			ask := func(what, kind string, status int) {
+				t.Helper()
+				try++
+				a := w.ask("admin", "POST", "/v1/runs", fmt.Sprint("try ", try), `{"kind":"`+kind+`"}`)
+				if a.status != status || status == 409 && a.body["code"] != "run_in_progress" {
+					t.Errorf("shared %t, %s: %d %s", shared, what, a.status, a.text)
+				}
+			}
+			one := process()
+			ask("the first", "payments", 202)
+			other := process()
+			ask("another process", "verify", 409)
+			w.days.Add(1)
+			<-time.After(time.Minute) // the first renews its lease
+			ask("a long run", "reminders", 409)
+			one()
+			ask("after its end", "verify", 202)
+			w.faults.dead.Store(true) // with its process
+			if w.claims != nil {
+				w.claims = new(store.Claims)
+			}
+			third := process()
+			if shared {
+				<-time.After(time.Minute)
+				ask("before the lease of the dead process has expired", "verify", 409)
+				w.days.Add(1)
+				<-time.After(time.Minute)
+			}
+			ask("after the death", "verify", 202)
+			third()
+			w.faults.left.Store(1) // the lease, or the record
+			if w.faults.lost.Store(true); shared {
+				w.faults.left.Store(2)
+			}
+			ask("the process dies as it stores the record", "reconcile", 503)
+			w.days.Add(1)
+			last := process()
+			ask("after that", "reconcile", 202)
+			last()
+			ask("at once", "payments", 202)
+			synctest.Wait()
+			other() // so that nothing of the dead process remains
+		})
+	}
 }
 
 // TestCharges_Scope: a key that may not charge cancels without collecting, and gives a card without charging it.

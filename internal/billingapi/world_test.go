@@ -47,6 +47,9 @@ type world struct {
 	runs   *billingapi.Runs
 	asked  int
 	match  string // If-Match of the requests
+
+	lease  time.Duration // of the next process; 0: the store is not shared
+	claims *store.Claims // of all processes on a folder; nil: none
 }
 
 var (
@@ -92,7 +95,11 @@ func (w *world) now() time.Time {
 func (w *world) restart() {
 	w.Helper()
 	w.faults = &faulty{Store: w.mem}
-	e, err := engine.Open(w.Context(), engine.Options{Store: w.faults, Tables: w.tables, Processor: w.box, Now: w.now,
+	var s store.Store = w.faults
+	if w.claims != nil {
+		s = claiming{w.faults, w.claims}
+	}
+	e, err := engine.Open(w.Context(), engine.Options{Store: s, Lease: w.lease, Tables: w.tables, Processor: w.box, Now: w.now,
 		Config: engine.DefaultConfig(), Making: billing.MakeNew, KeepSettings: true})
 	if err != nil {
 		w.Fatal(err)
@@ -113,6 +120,12 @@ func (w *world) restart() {
 			Look: func(context.Context) []status.Check {
 				return []status.Check{{Name: "store", State: status.OK, Text: "format 4"}}
 			}})}))
+}
+
+// A claiming store keeps claims, as a folder does.
+type claiming struct {
+	store.Store
+	*store.Claims
 }
 
 // An answer is one of the API.
