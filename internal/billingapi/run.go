@@ -153,7 +153,7 @@ func claim(ctx context.Context, e *engine.Engine, run *billing.Run) (release fun
 	}, nil
 }
 
-// execute executes the run and records its end, unless the job has already recorded it.
+// execute runs the job or audit, and records its end unless the job has already done so.
 func (s *server) execute(ctx context.Context, e *engine.Engine, run *billing.Run, day civil.Date) {
 	var err error
 	ctx = call.With(ctx, &call.Call{Actor: run.Actor})

@@ -1,7 +1,8 @@
 // Package delivery sends webhooks about events to other programs (Standard Webhooks 1.0). A commit writes one
 // row for its effect, and a Sender turns the row into messages for the endpoints that receive its events.
 //
-// It does not know billing or tracking, which decide on the events (package cause), and accepts no requests.
+// It does not know billing or tracking, from whose commits package cause derives the events. It accepts no
+// requests.
 package delivery
 
 import (

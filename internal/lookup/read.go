@@ -46,7 +46,7 @@ func (f *Filter) Place(s *billing.Subscription) string {
 }
 
 // Subscriptions yields the filter's subscriptions whose places are after the given one, or all if after is "".
-// They are sorted by SKU and name, or with an email address by account and key. For an unreadable
+// They are sorted by SKU and name, or by account and key if the filter has an email address. For an unreadable
 // subscription, it yields a billing.ItemError and continues. Any other error, such as ErrIncomplete, ends the
 // list.
 func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after string) iter.Seq2[*billing.Subscription, error] {

@@ -138,8 +138,8 @@ func fieldErrors(err error, all []*field.Error) []*field.Error {
 	return all
 }
 
-// wrongFields returns a Problem that lists the invalid fields: the ones in read, which is nil or a Problem from Read
-// or Values, and others. It omits an error for a field that already has one, or that contains such a field.
+// wrongFields returns a Problem that lists the invalid fields in read and others. read is a Problem from Read or
+// Values, or nil. Each field gets only one error, and so does a field that contains another.
 func (r *Request) wrongFields(read *Problem, others []*field.Error) *Problem {
 	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField}
 	if read != nil {

@@ -68,7 +68,7 @@ func (s *Spec) common(x *Exchange) error {
 	return errors.Join(errs...)
 }
 
-// operation checks an exchange of a known operation.
+// operation checks an exchange against the route's operation.
 func (s *Spec) operation(x *Exchange, route *routers.Route, values map[string]string) error {
 	r := x.Request.Clone(context.Background())
 	r.Body = io.NopCloser(bytes.NewReader(x.Asked))
