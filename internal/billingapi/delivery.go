@@ -59,13 +59,13 @@ func (s *server) createEndpoint(w http.ResponseWriter, r *web.Request) error {
 
 func (s *server) endpoints(w http.ResponseWriter, r *web.Request) error {
 	return web.List(r.Server, w, r, web.ListOptions[*delivery.Endpoint]{Names: []string{keyParameter},
-		Place: func(e *delivery.Endpoint) string { return view.Stamp(e.Created) + e.ID },
+		Place: func(e *delivery.Endpoint) string { return e.ID }, // by which All is ordered
 		View:  func(e *delivery.Endpoint) any { return view.Endpoint(e) },
 		Open: func(values url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
 			of, err := s.keyed(r, values)
 			return func(yield func(*delivery.Endpoint, error) bool) {
 				for e, err := range s.Messages.All(r.Context()) {
-					if (err != nil || view.Stamp(e.Created)+e.ID > after && (of == nil || of.Object == "endpoints/"+e.ID)) && !yield(e, err) {
+					if (err != nil || e.ID > after && (of == nil || of.Object == "endpoints/"+e.ID)) && !yield(e, err) {
 						return
 					}
 				}

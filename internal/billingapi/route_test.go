@@ -231,6 +231,12 @@ func TestRoutes_Endpoints(t *testing.T) {
 			t.Errorf("%s: %d %s", body, a.status, a.text)
 		}
 	}
+	for i := range 6 { // their IDs are random: no order of them is that in which they were made
+		w.must("POST", "/v1/endpoints", fmt.Sprintf(`{"url":"https://shop.example/%d"}`, i))
+	}
+	if n := w.pages("/v1/endpoints"); n != 7 {
+		t.Errorf("page by page, there are %d endpoints", n)
+	}
 	w.must("DELETE", path, "")
 	if a := w.ask("admin", "DELETE", path, "", ""); a.status != 404 {
 		t.Errorf("deleted twice: %d %s", a.status, a.text)
