@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,12 +96,22 @@ func (s *Service) Replay(ctx context.Context, f Filter) (n int, reaches time.Tim
 		return 0, reaches, err
 	}
 	reaches = s.now().AddDate(0, 0, -s.kept())
-	paused := map[string]bool{}
-	for _, e := range list {
-		paused[e.ID] = !e.Paused.IsZero()
-	}
-	if _, there := paused[f.Endpoint]; f.Endpoint != "" && !there {
+	if f.Endpoint != "" && !slices.ContainsFunc(list, func(e *Endpoint) bool { return e.ID == f.Endpoint }) {
 		return 0, reaches, fmt.Errorf("endpoint %s: %w", secret.Short(f.Endpoint), store.ErrNotFound)
+	}
+	for _, e := range list { // before the first message is replayed
+		of := f
+		if of.Endpoint = e.ID; e.Paused.IsZero() || f.Endpoint != "" && f.Endpoint != e.ID {
+			continue
+		}
+		for m, err := range s.Messages(ctx, of, "") {
+			if err == nil && (m.State != Waiting || f.ID != "") {
+				err = fmt.Errorf("endpoint %s is paused; resume it first: %w", e.ID, ErrState)
+			}
+			if err != nil {
+				return 0, reaches, err
+			}
+		}
 	}
 	for m, err := range s.Messages(ctx, f, "") {
 		switch {
@@ -108,8 +119,6 @@ func (s *Service) Replay(ctx context.Context, f Filter) (n int, reaches time.Tim
 			return n, reaches, err
 		case m.State == Waiting && f.ID == "":
 			continue
-		case paused[m.Endpoint]:
-			return n, reaches, fmt.Errorf("endpoint %s is paused; resume it first: %w", m.Endpoint, ErrState)
 		}
 		if err := s.replay(ctx, m); err != nil {
 			return n, reaches, err

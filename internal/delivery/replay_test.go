@@ -153,3 +153,31 @@ func TestMessages_After(t *testing.T) {
 		}
 	}
 }
+
+// TestReplay_Paused: a replay that is refused for a paused endpoint has replayed nothing, whichever endpoint it
+// is. A replay for another endpoint is not refused.
+func TestReplay_Paused(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	ends := [2]*Endpoint{w.create(r.URL), w.create(r.URL)}
+	x := w.sender()
+	w.cause("1", "period.paid")
+	w.drain(x)
+	for i, e := range ends {
+		for _, paused := range []bool{true, false} {
+			if _, err := w.Update(t.Context(), e.ID, Change{Paused: &paused}); err != nil {
+				t.Fatal(err)
+			}
+			if !paused {
+				continue
+			}
+			if n, _, err := w.Replay(t.Context(), Filter{From: start}); n != 0 || !errors.Is(err, ErrState) || len(w.messages(Filter{State: Waiting})) > 0 {
+				t.Errorf("%d messages were replayed: %v", n, err)
+			}
+			if n, _, err := w.Replay(t.Context(), Filter{Endpoint: ends[1-i].ID}); n != 1 || err != nil {
+				t.Errorf("the other endpoint: %d, %v", n, err)
+			}
+			w.drain(x)
+		}
+	}
+}
