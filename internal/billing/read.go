@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -39,17 +40,7 @@ func (e *Records) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.S
 }
 
 func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
-	return func(yield func(DueRow, error) bool) {
-		for it, err := range e.Indexed(ctx, index, d) {
-			var row DueRow
-			if err == nil {
-				row, err = e.DueRow(ctx, index, it)
-			}
-			if !yield(row, err) || err != nil {
-				return
-			}
-		}
-	}
+	return sequence.Map(e.Indexed(ctx, index, d), func(it store.Item) (DueRow, error) { return e.DueRow(ctx, index, it) })
 }
 
 // DueRow returns the row of the index.
@@ -90,15 +81,9 @@ func (e *Records) FindRow(ctx context.Context, row store.Item) (n Name, illegibl
 
 // Indexed yields the rows of an index on the date, shard by shard.
 func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
-		for partition := range e.Partitions(d) {
-			for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Index: index, Partition: partition}) {
-				if !yield(it, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
+	return sequence.Flat(e.Partitions(d), func(partition string) iter.Seq2[store.Item, error] {
+		return e.Store.Query(ctx, store.Query{Table: e.Table, Index: index, Partition: partition})
+	})
 }
 
 // GetSubscriptionsByAccount is access pattern 6: the account's items SUB#…, by their sort key.

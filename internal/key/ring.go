@@ -20,6 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -160,13 +161,8 @@ func (r *Ring) Wait() { r.uses.Wait() }
 
 // All yields the stored keys ordered by ID, including keys that are no longer valid.
 func (r *Ring) All(ctx context.Context) iter.Seq2[*Key, error] {
-	return func(yield func(*Key, error) bool) {
-		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition, Prefix: IDPrefix}) {
-			if !yield(keyOf(it), err) || err != nil {
-				return
-			}
-		}
-	}
+	q := store.Query{Table: r.o.Table, Partition: partition, Prefix: IDPrefix}
+	return sequence.Map(r.o.Store.Query(ctx, q), func(it store.Item) (*Key, error) { return keyOf(it), nil })
 }
 
 // Any reports whether there is any key, valid or not.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -79,7 +79,7 @@ func (f *Filter) rows(ctx context.Context, e *billing.Records, after string) ite
 			}
 			var page []store.Item
 			var failed error
-			for r, err := range merged(parts) {
+			for r, err := range sequence.Merge(parts, bySK) {
 				if failed = err; err != nil || more { // a partition may have other rows before this one
 					break
 				}
@@ -174,19 +174,17 @@ func Accounts(ctx context.Context, e *billing.Records, email string, p processor
 			parts = append(parts, e.Store.Query(ctx, q))
 		}
 	}
-	all := items(ctx, e, merged(parts), after, has, billing.DecodeAccount)
-	return func(yield func(*billing.Account, error) bool) {
-		for a, err := range all {
-			another := err == nil && email != "" && !strings.EqualFold(a.Email, email) // whose address contains # after this one
-			if !another && !yield(a, err) {
-				return
-			}
-		}
-	}
+	all := items(ctx, e, sequence.Merge(parts, bySK), after, has, billing.DecodeAccount)
+	return sequence.Filter(all, func(a *billing.Account) bool {
+		return email == "" || strings.EqualFold(a.Email, email) // else the address contains # after this one
+	})
 }
 
 // atOnce is the number of items that are read concurrently.
 const atOnce = 16
+
+// bySK compares rows by their sort keys.
+func bySK(a, b store.Item) int { return strings.Compare(a.Str(schema.SK), b.Str(schema.SK)) }
 
 // items yields the items of the rows after the given sort key, and omits rows that no longer match.
 func items[T any](ctx context.Context, e *billing.Records, rows iter.Seq2[store.Item, error], after string, fits fit,
@@ -246,44 +244,4 @@ func readAll(ctx context.Context, e *billing.Records, rows []store.Item, fits fi
 		}
 	}
 	return found, nil
-}
-
-// merged merges sequences that are sorted by sort key into one.
-func merged(parts []iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return func(yield func(store.Item, error) bool) {
-		type head struct {
-			next func() (store.Item, error, bool)
-			it   store.Item
-			err  error
-		}
-		var heads []*head
-		for _, part := range parts {
-			next, stop := iter.Pull2(part)
-			defer stop()
-			h := &head{next: next}
-			var ok bool
-			if h.it, h.err, ok = next(); ok {
-				heads = append(heads, h)
-			}
-		}
-		for len(heads) > 0 {
-			least := 0 // an error, which has no item, comes first
-			for i, h := range heads {
-				if h.it.Str(schema.SK) < heads[least].it.Str(schema.SK) {
-					least = i
-				}
-			}
-			h := heads[least]
-			if !yield(h.it, h.err) || h.err != nil {
-				return
-			}
-			var ok bool
-			if h.it, h.err, ok = h.next(); !ok {
-				heads = slices.Delete(heads, least, least+1)
-			}
-		}
-	}
 }

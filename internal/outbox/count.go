@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -35,13 +36,7 @@ func SetSums(w *store.Write, sums string) {
 
 // Uncounted yields the undelivered effects whose Sums have not been added up yet.
 func (o *Outbox) Uncounted(ctx context.Context) iter.Seq2[Effect, error] {
-	return func(yield func(Effect, error) bool) {
-		for e, err := range o.Waiting(ctx) {
-			if (err != nil || e.Sums != "") && !yield(e, err) {
-				return
-			}
-		}
-	}
+	return sequence.Filter(o.Waiting(ctx), func(e Effect) bool { return e.Sums != "" })
 }
 
 // How many rows one commit counts, at most: there is room for the sums. Claimed rows of a process

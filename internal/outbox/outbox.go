@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -163,16 +165,13 @@ func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 }
 
 func (o *Outbox) effects(ctx context.Context, partitions ...string) iter.Seq2[Effect, error] {
-	return func(yield func(Effect, error) bool) {
-		for _, partition := range partitions {
-			for it, err := range o.rows(ctx, store.Query{Partition: partition}) {
-				e, _ := Decode(it) // of a dead letter, the reason was kept when it died
-				if !yield(e, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
+	rows := sequence.Flat(slices.Values(partitions), func(partition string) iter.Seq2[store.Item, error] {
+		return o.rows(ctx, store.Query{Partition: partition})
+	})
+	return sequence.Map(rows, func(it store.Item) (Effect, error) {
+		e, _ := Decode(it) // of a dead letter, the reason was kept when it died
+		return e, nil
+	})
 }
 
 // Forget deletes up to 1,000 dead letters that were given up before the time.

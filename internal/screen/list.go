@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/sequence"
 )
 
 // Readable yields every readable item. It prints a warning about each unreadable item, and sets the
@@ -117,7 +118,7 @@ func sorted[T any](by string, seq iter.Seq2[T, error], columns []string, cells f
 			}
 			return compareCells(cells(a)[at], cells(b)[at])
 		})
-		Each(rows)(yield)
+		sequence.Of(rows)(yield)
 	}
 }
 
@@ -153,28 +154,6 @@ func FirstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, err
 			}
 			left--
 			if !yield(v, err) {
-				return
-			}
-		}
-	}
-}
-
-// Each yields every element of the slice.
-func Each[T any](all []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for _, v := range all {
-			if !yield(v, nil) {
-				return
-			}
-		}
-	}
-}
-
-// Filtered yields every error, and the elements for which keep returns true.
-func Filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for v, err := range seq {
-			if (err != nil || keep(v)) && !yield(v, err) {
 				return
 			}
 		}

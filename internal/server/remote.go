@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -74,15 +75,11 @@ func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.Conn
 		Created            time.Time `json:"created_at"`
 		Updated            time.Time `json:"updated_at"`
 	}
-	return func(yield func(*tracking.ConnectedAccount, error) bool) {
-		for x, err := range pages[row](ctx, r, "/v1/merchants", url.Values{}) {
-			a := &x.ConnectedAccount
-			a.Polled, a.Merchant, a.Created, a.Updated = x.PollState, x.Merchant, x.Created, x.Updated
-			if !yield(a, err) {
-				return
-			}
-		}
-	}
+	return sequence.Map(pages[row](ctx, r, "/v1/merchants", url.Values{}), func(x row) (*tracking.ConnectedAccount, error) {
+		a := &x.ConnectedAccount
+		a.Polled, a.Merchant, a.Created, a.Updated = x.PollState, x.Merchant, x.Created, x.Updated
+		return a, nil
+	})
 }
 
 // Events implements poller.Ledger, for queries with a From and a To, without a subscription.

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
@@ -161,13 +162,10 @@ func (p *Processor) rows(ctx context.Context, path string, r processor.ListReque
 	for i := 0; i < len(pairs); i += 2 {
 		query.Set(pairs[i], pairs[i+1])
 	}
-	return func(yield func(json.RawMessage, error) bool) {
-		if err := checkList(r); err != nil {
-			yield(nil, err)
-			return
-		}
-		p.api.Rows(ctx, r.At, path, query, nil)(yield)
+	if err := checkList(r); err != nil {
+		return sequence.Fail[json.RawMessage](err)
 	}
+	return p.api.Rows(ctx, r.At, path, query, nil)
 }
 
 func checkList(r processor.ListRequest) error {
@@ -179,21 +177,13 @@ func checkList(r processor.ListRequest) error {
 
 // list yields the results of read for each object. It ends at the first error.
 func list[S, T any](rows iter.Seq2[json.RawMessage, error], read func(*S) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for raw, err := range rows {
-			object := new(S)
-			var v T
-			if err == nil && json.Unmarshal(raw, object) != nil {
-				err = api.Unusable("list", "Stripe returned an object that cannot be decoded")
-			}
-			if err == nil {
-				v, err = read(object)
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
+	return sequence.Map(rows, func(raw json.RawMessage) (v T, err error) {
+		object := new(S)
+		if json.Unmarshal(raw, object) != nil {
+			return v, api.Unusable("list", "Stripe returned an object that cannot be decoded")
 		}
-	}
+		return read(object)
+	})
 }
 
 // whole reads an object as it is.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
@@ -73,15 +75,16 @@ func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]processor.R
 // disputes created up to a year before r.Since, because verdicts and appeals come months later.
 func (p *Processor) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	if err := checkList(r); err != nil {
-		return func(yield func(processor.Reversal, error) bool) { yield(processor.Reversal{}, err) }
+		return sequence.Fail[processor.Reversal](err)
 	}
 	r.Customer = ""
 	return p.reversals(ctx, r)
 }
 
+type reversals = iter.Seq2[processor.Reversal, error]
+
 // reversals yields the refunds and then the disputes. The pairs are parameters of both lists.
-func (p *Processor) reversals(ctx context.Context, r processor.ListRequest, pairs ...string) iter.Seq2[processor.Reversal,
-	error] {
+func (p *Processor) reversals(ctx context.Context, r processor.ListRequest, pairs ...string) reversals {
 	pairs = append(pairs, "expand[]", "data.payment_intent")
 	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...),
 		func(x *sdk.Refund) (processor.Reversal, error) { return p.refund(r.At, x) })
@@ -90,15 +93,7 @@ func (p *Processor) reversals(ctx context.Context, r processor.ListRequest, pair
 	}
 	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...),
 		func(x *sdk.Dispute) (processor.Reversal, error) { return p.dispute(r.At, x) })
-	return func(yield func(processor.Reversal, error) bool) {
-		for _, part := range [...]iter.Seq2[processor.Reversal, error]{refunds, disputes} {
-			for reversal, err := range part {
-				if !yield(reversal, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
+	return sequence.Flat(slices.Values([]reversals{refunds, disputes}), func(part reversals) reversals { return part })
 }
 
 func (p *Processor) refund(at string, x *sdk.Refund) (processor.Reversal, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
@@ -175,27 +176,18 @@ func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (proc
 // Setups implements processor.Wallet. r.Since and r.Until are rounded down to seconds. Setups omits
 // and logs a setup without its payment method.
 func (p *Processor) Setups(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Setup, error] {
-	return func(yield func(processor.Setup, error) bool) {
-		rows := p.rows(ctx, "/v1/setup_intents", r, "expand[]", "data.payment_method")
-		for si, err := range list(rows, whole[sdk.SetupIntent]) {
-			if err != nil {
-				yield(processor.Setup{}, err)
-				return
-			}
-			if si.Status != sdk.SetupIntentStatusSucceeded || si.Metadata[metaInstallation] == "" {
-				continue
-			}
-			if si.PaymentMethod == nil || si.PaymentMethod.Object == "" {
-				p.api.Log.Warn("skipped a customer's new card, because Stripe does not show its payment method", "setup", si.ID,
-					"at", r.At)
-				continue
-			}
-			s, err := p.setup(r.At, si)
-			if !yield(s, err) || err != nil {
-				return
-			}
+	rows := p.rows(ctx, "/v1/setup_intents", r, "expand[]", "data.payment_method")
+	return list(rows, func(si *sdk.SetupIntent) (processor.Setup, error) {
+		switch {
+		case si.Status != sdk.SetupIntentStatusSucceeded || si.Metadata[metaInstallation] == "":
+			return processor.Setup{}, sequence.ErrSkip
+		case si.PaymentMethod == nil || si.PaymentMethod.Object == "":
+			p.api.Log.Warn("skipped a customer's new card, because Stripe does not show its payment method", "setup", si.ID,
+				"at", r.At)
+			return processor.Setup{}, sequence.ErrSkip
 		}
-	}
+		return p.setup(r.At, si)
+	})
 }
 
 func (p *Processor) setup(at string, si *sdk.SetupIntent) (processor.Setup, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -164,14 +165,14 @@ func (r *registry) ConnectedAccount(ctx context.Context, stripeAccount string) (
 
 // ConnectedAccounts yields all registered accounts, ordered by ID.
 func (r *registry) ConnectedAccounts(ctx context.Context) iter.Seq2[*ConnectedAccount, error] {
-	return read(r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: accountRows}),
+	return sequence.Map(r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: accountRows}),
 		func(it store.Item) (*ConnectedAccount, error) { return r.accountOf(it), nil })
 }
 
 // Accounts yields the same accounts as ConnectedAccounts without needing a Service. It does not set
 // Own.
 func Accounts(ctx context.Context, s store.Store, t schema.Tables) iter.Seq2[*ConnectedAccount, error] {
-	return read(s.Query(ctx, store.Query{Table: t.Tracking.Registry.Name, Partition: accountRows}),
+	return sequence.Map(s.Query(ctx, store.Query{Table: t.Tracking.Registry.Name, Partition: accountRows}),
 		func(it store.Item) (*ConnectedAccount, error) { return from(it, (*ConnectedAccount).fields), nil })
 }
 

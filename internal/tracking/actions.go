@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -37,7 +38,7 @@ type WaitingJob struct {
 
 // Jobs yields the incomplete jobs. Dead jobs come last.
 func (w *actions) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
-	return read(w.queued().Waiting(ctx), func(e outbox.Effect) (WaitingJob, error) {
+	return sequence.Map(w.queued().Waiting(ctx), func(e outbox.Effect) (WaitingJob, error) {
 		j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries,
 			Error: e.Error, Dead: e.Dead}
 		if j.Dead {

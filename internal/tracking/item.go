@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -209,19 +208,4 @@ func from[T any](it store.Item, fields func(*T, *codec)) *T {
 	v := new(T)
 	fields(v, &codec{it: it, reads: true})
 	return v
-}
-
-// read converts the elements of a list. It stops after the first error, which it yields.
-func read[S, T any](list iter.Seq2[S, error], of func(S) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for one, err := range list {
-			var v T
-			if err == nil {
-				v, err = of(one)
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
 }

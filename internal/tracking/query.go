@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -38,7 +39,7 @@ func (p *Payment) Mark() Mark { return Mark{p.Created, p.StripeAccount, p.ID} }
 // Purchases yields a merchant's purchases after the mark, newest first. It may miss a purchase that
 // was created moments ago.
 func (r *rows) Purchases(ctx context.Context, merchant string, after Mark) iter.Seq2[*Purchase, error] {
-	return read(r.items(ctx, &r.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant,
+	return sequence.Map(r.items(ctx, &r.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant,
 		after.cursor(merchant, stamp(after.At), store.Key{PK: after.ID}), true),
 		func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
 }
@@ -46,7 +47,7 @@ func (r *rows) Purchases(ctx context.Context, merchant string, after Mark) iter.
 // Payments yields the payments to a merchant after the mark, newest first. It reads an index, so it
 // may miss a payment stored moments ago.
 func (r *rows) Payments(ctx context.Context, merchant string, after Mark) iter.Seq2[*Payment, error] {
-	return read(r.items(ctx, &r.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
+	return sequence.Map(r.items(ctx, &r.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
 		after.cursor(merchant, stamp(after.At), store.Key{PK: after.StripeAccount, SK: after.ID}), true),
 		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }
@@ -139,26 +140,22 @@ func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Ite
 		return r.o.Store.Query(ctx, store.Query{Table: r.events, Index: index, Partition: partition, From: stamp(q.From),
 			To: stamp(last), After: q.After.cursor(partition, after, key)})
 	}
-	return func(yield func(store.Item, error) bool) {
-		for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {
-			date := day.Format(time.DateOnly)
-			of := store.Query{Table: r.events, Index: schema.TimeIndex, Partition: date}
-			if from := stamp(q.From); from[:len(date)] == date {
-				of.From = from[len(date)+1:]
-			}
-			if to := stamp(last); to[:len(date)] == date {
-				of.To = to[len(date)+1:]
-			}
-			if after[:len(date)] == date {
-				of.After = q.After.cursor(date, after[len(date)+1:], key)
-			}
-			for it, err := range r.o.Store.Query(ctx, of) {
-				if !yield(it, err) || err != nil {
-					return
-				}
-			}
+	var days []store.Query
+	for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {
+		date := day.Format(time.DateOnly)
+		of := store.Query{Table: r.events, Index: schema.TimeIndex, Partition: date}
+		if from := stamp(q.From); from[:len(date)] == date {
+			of.From = from[len(date)+1:]
 		}
+		if to := stamp(last); to[:len(date)] == date {
+			of.To = to[len(date)+1:]
+		}
+		if after[:len(date)] == date {
+			of.After = q.After.cursor(date, after[len(date)+1:], key)
+		}
+		days = append(days, of)
 	}
+	return sequence.Flat(slices.Values(days), func(of store.Query) iter.Seq2[store.Item, error] { return r.o.Store.Query(ctx, of) })
 }
 
 // A Timeline contains a purchase, its payments and its subscriptions, and lists their changes in

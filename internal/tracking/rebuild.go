@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -155,23 +156,13 @@ func (b *rebuild) stored(ctx context.Context, stripeAccounts []string) iter.Seq2
 			others = others || a.StripeAccount != stripeAccounts[0]
 		}
 		if !b.o.Shared && (!others || len(stripeAccounts) > 1) { // a scan in storage order is much faster
-			read(b.o.Store.Scan(ctx, store.Scan{Table: b.events}), eventOf)(yield)
+			sequence.Map(b.o.Store.Scan(ctx, store.Scan{Table: b.events}), eventOf)(yield)
 			return
 		}
-		for _, at := range stripeAccounts {
-			for row, err := range b.Events(ctx, EventQuery{StripeAccount: at}) {
-				var e *Event
-				if err == nil {
-					e, err = b.Event(ctx, row.ID)
-				}
-				if errors.Is(err, store.ErrNotFound) {
-					continue // the event has expired meanwhile
-				}
-				if !yield(e, err) || err != nil {
-					return
-				}
-			}
-		}
+		rows := sequence.Flat(slices.Values(stripeAccounts), func(at string) iter.Seq2[EventRow, error] {
+			return b.Events(ctx, EventQuery{StripeAccount: at})
+		})
+		sequence.Map(rows, func(row EventRow) (*Event, error) { return unlessGone(b.Event(ctx, row.ID)) })(yield)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -118,21 +119,19 @@ func ignoreNotFound(err error) error {
 // from the table.
 func (r *rows) items(ctx context.Context, t *store.Table, index, partition string,
 	after store.Cursor, reverse bool) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
-		if partition == "" {
-			return
-		}
-		for row, err := range r.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition,
-			After: after, Reverse: reverse}) {
-			if err == nil {
-				row, err = r.o.Store.Get(ctx, t.Name, t.KeyOf(row))
-			}
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if !yield(row, err) || err != nil {
-				return
-			}
-		}
+	if partition == "" {
+		return sequence.Of[store.Item](nil)
 	}
+	q := store.Query{Table: t.Name, Index: index, Partition: partition, After: after, Reverse: reverse}
+	return sequence.Map(r.o.Store.Query(ctx, q), func(row store.Item) (store.Item, error) {
+		return unlessGone(r.o.Store.Get(ctx, t.Name, t.KeyOf(row)))
+	})
+}
+
+// unlessGone is for sequence.Map: it skips what no longer exists.
+func unlessGone[T any](v T, err error) (T, error) {
+	if errors.Is(err, store.ErrNotFound) {
+		err = sequence.ErrSkip
+	}
+	return v, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -320,17 +322,14 @@ func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Wri
 
 // Items yields the items with sums of the months, in UTC, from one time to another.
 func Items(ctx context.Context, e *billing.Records, from, until time.Time) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
-		from = from.UTC()
-		for m := time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC); m.Before(until); m = m.AddDate(0, 1, 0) {
-			q := store.Query{Table: e.Table, Partition: prefix + m.Format(monthLayout)}
-			for it, err := range e.Store.Query(ctx, q) {
-				if !yield(it, err) || err != nil {
-					return
-				}
-			}
-		}
+	from = from.UTC()
+	var months []string
+	for m := time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC); m.Before(until); m = m.AddDate(0, 1, 0) {
+		months = append(months, prefix+m.Format(monthLayout))
 	}
+	return sequence.Flat(slices.Values(months), func(month string) iter.Seq2[store.Item, error] {
+		return e.Store.Query(ctx, store.Query{Table: e.Table, Partition: month})
+	})
 }
 
 // Uncounted yields the outbox's rows whose sums no drain has added yet.

@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/view"
 )
@@ -100,7 +101,7 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 		if err != nil {
 			return err
 		}
-		return exportRows(w, asJSON, bar, receiptColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.Receipts(ctx)),
+		return exportRows(w, asJSON, bar, receiptColumns, sequence.Filter(screen.Readable(p.Screen, s.Engine.Receipts(ctx)),
 			func(r *billing.Receipt) bool { return f.days.Has(r.Processed) }),
 			func(r *billing.Receipt) view.Object {
 				note := ""
@@ -113,11 +114,11 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 					"refunded", view.Refunded(r, reversals.of(r)).Decimal(), "note?", note}
 			})
 	case "periods":
-		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
+		return exportRows(w, asJSON, bar, periodColumns, sequence.Filter(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
 			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }),
 			func(x *billing.EndedPeriod) view.Object { return row(view.Period(x), "detail?", "reason") })
 	case "refunds":
-		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)),
+		return exportRows(w, asJSON, bar, reversalColumns, sequence.Filter(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)),
 			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }),
 			func(r *billing.ReversalRecord) view.Object { return row(view.Reversal(r), "", "") })
 	}
@@ -177,7 +178,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 	}
 	left, pending := 0, 0
 	// An import of the excluded subscriptions would start their payments again.
-	all := screen.Filtered(screen.Readable(p.Screen, s.Engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
+	all := sequence.Filter(screen.Readable(p.Screen, s.Engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
 			if s.Pending != nil {
 				pending++

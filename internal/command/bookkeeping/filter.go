@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 )
 
@@ -70,7 +71,7 @@ func (f *listFilter) subscriptions(ctx context.Context, s *session.Session, acco
 	default:
 		return lookup.Subscriptions(ctx, s.Engine.Records, lookup.Filter{Status: f.status.Value, SKU: f.sku, Email: f.email}, ""), nil
 	}
-	return screen.Filtered(all, func(s *billing.Subscription) bool { return f.hasEmail(s.Email) && f.subscription(s) }), nil
+	return sequence.Filter(all, func(s *billing.Subscription) bool { return f.hasEmail(s.Email) && f.subscription(s) }), nil
 }
 
 // listed yields the accounts with the address or customer, or if neither is given, all accounts.
@@ -84,7 +85,7 @@ func (f *listFilter) listed(ctx context.Context, s *session.Session) iter.Seq2[*
 	if f.email+f.customer != "" && lookup.Ready(ctx, s.Engine.Records) == nil {
 		all = lookup.Accounts(ctx, s.Engine.Records, f.email, p, "")
 	}
-	return screen.Filtered(all, func(a *billing.Account) bool {
+	return sequence.Filter(all, func(a *billing.Account) bool {
 		return f.hasEmail(a.Email) && (f.customer == "" || a.Payer.At == p.At && a.Payer.Customer == p.Customer)
 	})
 }
@@ -96,7 +97,7 @@ func (f *listFilter) accounts(ctx context.Context, p *program, s *session.Sessio
 		for a, err := range f.listed(ctx, s) {
 			keep := true
 			if err == nil && f.sku+f.status.Text != "" {
-				keep, err = billing.AnyItem(screen.Filtered(screen.Readable(p.Screen, s.Engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
+				keep, err = billing.AnyItem(sequence.Filter(screen.Readable(p.Screen, s.Engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
 			}
 			if (keep || err != nil) && !yield(a, err) {
 				return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
@@ -41,7 +42,7 @@ func (p *program) periodList() *cobra.Command {
 		wanted := func(x *billing.EndedPeriod) bool {
 			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.Value == "" || x.Ending == f.ending.Value) && f.days.Has(x.Ended)
 		}
-		return screen.ListAll(p.Screen, order, "period", screen.Filtered(all, wanted), view.Period,
+		return screen.ListAll(p.Screen, order, "period", sequence.Filter(all, wanted), view.Period,
 			[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 			func(x *billing.EndedPeriod) []any {
 				return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/view"
 )
@@ -61,7 +62,7 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 		for _, a := range r.Before {
 			p.Warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
 		}
-		return exportRows(p.Out, false, new(screen.Progress), monthColumns, screen.Each(months), screen.Itself[view.Object])
+		return exportRows(p.Out, false, new(screen.Progress), monthColumns, sequence.Of(months), screen.Itself[view.Object])
 	}
 	p.showReport(r, months, f.days)
 	return p.JSON(view.Report(r))

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/view"
 )
@@ -47,7 +48,7 @@ func (p *program) dueCommand() *cobra.Command {
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {
 	noun := strings.TrimSuffix(string(kind), "s")
 	bad := 0
-	rows = screen.Filtered(rows, func(r billing.DueRow) bool {
+	rows = sequence.Filter(rows, func(r billing.DueRow) bool {
 		if r.Problem != "" {
 			bad++
 		}

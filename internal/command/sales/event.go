@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
@@ -67,21 +67,17 @@ func (p *program) eventShow() *cobra.Command {
 // end.
 func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []string) error {
 	var missing []error
-	verdicts := func(yield func(tracking.Verdict, error) bool) {
-		for _, id := range ids {
-			v, err := t.Replay(ctx, id)
-			if errors.Is(err, store.ErrNotFound) {
-				missing = append(missing, session.NotFound(err, "event "+id))
-				continue
-			}
-			if err == nil && !v.Status.Final() {
-				p.Code = screen.ExitPerson
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
+	verdicts := sequence.Map(sequence.Of(ids), func(id string) (tracking.Verdict, error) {
+		v, err := t.Replay(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			missing = append(missing, session.NotFound(err, "event "+id))
+			return v, sequence.ErrSkip
 		}
-	}
+		if err == nil && !v.Status.Final() {
+			p.Code = screen.ExitPerson
+		}
+		return v, err
+	})
 	_, err := screen.List(p.Screen, verdicts, screen.Itself[tracking.Verdict], []string{"EVENT", "STATUS", "REASON"},
 		func(v tracking.Verdict) []any { return []any{v.Event, v.Status, v.Reason} })
 	return cmp.Or(err, errors.Join(missing...))
@@ -100,7 +96,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		}
 		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD",
 			"DIFFERENT", "WAITING"}
-		_, err = screen.List(p.Screen, screen.Each(all), screen.Itself[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
+		_, err = screen.List(p.Screen, sequence.Of(all), screen.Itself[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
 			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
 				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
@@ -213,7 +209,7 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 			q.StripeAccount = at
 			each = append(each, t.Events(ctx, q))
 		}
-		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
+		events = sequence.Merge(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
 	n, err := screen.List(p.Screen, screen.FirstOf(f.limit, events, &more), view.EventRow,
@@ -249,40 +245,4 @@ func places(ctx context.Context, t *tracking.Service, account string) ([]string,
 		return nil, fmt.Errorf("merchant %s has no Stripe account in this store: %w", account, tracking.ErrUnregistered)
 	}
 	return places, nil
-}
-
-func merged[T any](each []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
-	if len(each) == 1 {
-		return each[0]
-	}
-	return func(yield func(T, error) bool) {
-		type head struct {
-			value T
-			err   error
-			next  func() (T, error, bool)
-		}
-		var heads []*head
-		for _, seq := range each {
-			next, stop := iter.Pull2(seq)
-			defer stop()
-			if v, err, ok := next(); ok {
-				heads = append(heads, &head{v, err, next})
-			}
-		}
-		for len(heads) > 0 {
-			first := slices.MinFunc(heads, func(a, b *head) int { return compare(a.value, b.value) })
-			for _, h := range heads {
-				if h.err != nil {
-					first = h
-				}
-			}
-			if !yield(first.value, first.err) || first.err != nil {
-				return
-			}
-			var ok bool
-			if first.value, first.err, ok = first.next(); !ok {
-				heads = slices.DeleteFunc(heads, func(h *head) bool { return h == first })
-			}
-		}
-	}
 }
