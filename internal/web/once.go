@@ -148,24 +148,7 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 	return nil
 }
 
-// ObjectOf returns the path of the object that the caller created or changed with the idempotency key, or
-// "" if the key is unknown.
-func (s *Server) ObjectOf(r *Request, key string) (path string, err error) {
-	if err := CheckKey(key); err != nil {
-		return "", err
-	}
-	c := call.Call{Key: key, Caller: r.Key.Merchant, Table: s.o.Table}
-	row, err := c.Find(r.Context(), s.o.Store)
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return row.Object, nil
-}
-
-// running contains the keys of requests that this process is handling.
+// A running has the keys of requests that this process is answering.
 type running struct {
 	mu   sync.Mutex
 	ends map[string]chan struct{}

@@ -110,8 +110,12 @@ func (f *factory) find(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	path, err := r.Server.ObjectOf(r, values.Get("idempotency_key"))
-	web.Send(w, http.StatusOK, path)
+	c := call.Call{Key: values.Get("idempotency_key"), Caller: r.Key.Merchant, Table: f.table}
+	row, err := c.Find(r.Context(), f.store)
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		web.Send(w, http.StatusOK, row.ObjectPath())
+		return nil
+	}
 	return err
 }
 
@@ -209,8 +213,8 @@ func TestOnce_KeysOfCommandLines(t *testing.T) {
 	}
 }
 
-// TestObjectOf: only the caller finds what its key has made.
-func TestObjectOf(t *testing.T) {
+// TestFindByKey: only the caller finds what its key has made.
+func TestFindByKey(t *testing.T) {
 	f := newFactory(t)
 	s := f.server()
 	if a := post(s, "write m", "/v1/things/1", "k", `{"name":"a"}`); a.Code != 201 {
