@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -63,35 +64,26 @@ func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
 		Again: func(ctx context.Context, _ *call.Row) (any, error) { return register(ctx) }})
 }
 
-// A job implements row.
-type job struct{ tracking.WaitingJob }
+func markJob(j tracking.WaitingJob) tracking.Mark { return tracking.Mark{ID: j.ID} }
 
-func (j job) Mark() tracking.Mark { return tracking.Mark{ID: j.ID} }
-
-func viewJob(j job) view.Object {
+func viewJob(j tracking.WaitingJob) view.Object {
 	j.Error = secret.Clean(j.Error)
-	return view.Job(j.WaitingJob)
+	return view.Job(j)
 }
 
 // jobs yields the unfinished jobs by ID, because the queue's order changes.
-func (s *server) jobs(q *question) (of rows[job], err error) {
-	var all []job
+func (s *server) jobs(q *question) (of rows[tracking.WaitingJob], err error) {
+	var all []tracking.WaitingJob
 	for j, err := range s.o.Backend.Jobs(q.ctx) {
 		if err != nil {
 			return of, err
 		}
 		if j.ID > q.after.ID {
-			all = append(all, job{j})
+			all = append(all, j)
 		}
 	}
-	slices.SortFunc(all, func(a, b job) int { return cmp.Compare(a.ID, b.ID) })
-	of.all = func(yield func(job, error) bool) {
-		for _, j := range all {
-			if !yield(j, nil) {
-				return
-			}
-		}
-	}
+	slices.SortFunc(all, func(a, b tracking.WaitingJob) int { return cmp.Compare(a.ID, b.ID) })
+	of.all = sequence.Of(all)
 	return of, nil
 }
 
@@ -106,7 +98,7 @@ func (s *server) retryJob(w http.ResponseWriter, r *web.Request) error {
 	show := func(ctx context.Context) (any, error) {
 		for j, err := range s.o.Backend.Jobs(ctx) {
 			if err != nil || j.ID == id {
-				return viewJob(job{j}), err
+				return viewJob(j), err
 			}
 		}
 		action, purchase, _ := strings.Cut(id, "/")

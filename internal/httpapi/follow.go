@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -47,7 +48,7 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	}
 	kind, at := q.Get("type"), e.StripeAccount
 	if nothing := merchant != "" && (len(seen) == 0 || at != "" && !seen[at]); nothing || err != nil {
-		of.all = func(func(tracking.EventRow, error) bool) {}
+		of.all = sequence.Of[tracking.EventRow](nil)
 		return of, err
 	}
 	if e.Subscription != "" {
@@ -88,26 +89,17 @@ func (s *server) showEvent(w http.ResponseWriter, r *web.Request) error {
 	return show(w, r, e, view.Event, func() string { return e.Merchant }, err)
 }
 
-// A registered account implements row.
-type registered struct{ *tracking.ConnectedAccount }
-
-func (a registered) Mark() tracking.Mark { return tracking.Mark{StripeAccount: a.StripeAccount} }
-
-func viewRegistered(a registered) view.Object { return view.Merchant(a.ConnectedAccount) }
+func markMerchant(a *tracking.ConnectedAccount) tracking.Mark {
+	return tracking.Mark{StripeAccount: a.StripeAccount}
+}
 
 // merchants yields the registered Stripe accounts by ID, with the poller's progress.
-func (s *server) merchants(q *question) (of rows[registered], err error) {
+func (s *server) merchants(q *question) (of rows[*tracking.ConnectedAccount], err error) {
 	merchant, err := q.merchant()
 	if err != nil {
 		return of, err
 	}
-	return rows[registered]{func(yield func(registered, error) bool) {
-		for a, err := range s.o.Record.ConnectedAccounts(q.ctx) {
-			if !yield(registered{a}, err) || err != nil {
-				return
-			}
-		}
-	}, func(a registered) bool {
+	return rows[*tracking.ConnectedAccount]{s.o.Record.ConnectedAccounts(q.ctx), func(a *tracking.ConnectedAccount) bool {
 		return a.StripeAccount > q.after.StripeAccount && (merchant == "" || a.Merchant == merchant)
 	}}, nil
 }

@@ -42,17 +42,15 @@ func (q *question) merchant() (string, error) {
 	return text, nil
 }
 
-// A row knows its place in the list.
-type row interface{ Mark() tracking.Mark }
-
 // rows contains a list's rows and an optional filter.
-type rows[T row] struct {
+type rows[T any] struct {
 	all  iter.Seq2[T, error]
 	keep func(T) bool
 }
 
-// list returns a Handler that sends the rows that open finds. names are the list's parameters.
-func list[T row](form func(T) view.Object, open func(*question) (rows[T], error), names ...string) web.Handler {
+// list returns a Handler that sends the rows that open finds. mark returns a row's place in the list. names are
+// the list's parameters.
+func list[T any](form func(T) view.Object, mark func(T) tracking.Mark, open func(*question) (rows[T], error), names ...string) web.Handler {
 	return func(w http.ResponseWriter, r *web.Request) error {
 		var found rows[T]
 		return web.List(r.Server, w, r, web.ListOptions[T]{
@@ -68,14 +66,12 @@ func list[T row](form func(T) view.Object, open func(*question) (rows[T], error)
 				found, err = open(q)
 				return found.all, err
 			},
-			Place: place[T],
-			Keep:  func(v T) bool { return found.keep == nil || found.keep(v) },
-			View:  func(v T) any { return form(v) },
+			Place: func(v T) string {
+				text, _ := json.Marshal(mark(v)) // never fails: JSON can represent stored times
+				return string(text)
+			},
+			Keep: func(v T) bool { return found.keep == nil || found.keep(v) },
+			View: func(v T) any { return form(v) },
 		})
 	}
-}
-
-func place[T row](v T) string {
-	text, _ := json.Marshal(v.Mark()) // never fails: JSON can represent stored times
-	return string(text)
 }

@@ -21,19 +21,19 @@ func (s *server) routes() []web.Route {
 	return []web.Route{
 		{Pattern: "POST /v1/purchases", Operation: "createPurchase", Scope: key.Charge, Merchants: true, Do: s.createPurchase},
 		{Pattern: "GET /v1/purchases", Operation: "listPurchases", Scope: key.Read, Merchants: true,
-			Do: list(view.Purchase, s.purchases, "merchant", "idempotency_key")},
+			Do: list(view.Purchase, (*tracking.Purchase).Mark, s.purchases, "merchant", "idempotency_key")},
 		{Pattern: "GET /v1/purchases/{purchase}", Operation: "getPurchase", Scope: key.Read, Merchants: true, Do: s.showPurchase},
 		{Pattern: "GET /v1/payments", Operation: "listPayments", Scope: key.Read, Merchants: true,
-			Do: list(view.Payment, ofMerchant(shop.Payments), "merchant")},
+			Do: list(view.Payment, (*tracking.Payment).Mark, ofMerchant(shop.Payments), "merchant")},
 		{Pattern: "GET /v1/payments/{stripe_account}/{payment}", Operation: "getPayment", Scope: key.Read, Merchants: true,
 			Do: s.showPayment},
 		{Pattern: "GET /v1/events", Operation: "listEvents", Scope: key.Read, Merchants: true,
-			Do: list(view.EventRow, s.events, "merchant", "stripe_account", "subscription", "type", "from", "to")},
+			Do: list(view.EventRow, tracking.EventRow.Mark, s.events, "merchant", "stripe_account", "subscription", "type", "from", "to")},
 		{Pattern: "GET /v1/events/{event}", Operation: "getEvent", Scope: key.Read, Merchants: true, Do: s.showEvent},
 		{Pattern: "POST /v1/merchants", Operation: "createMerchant", Scope: key.Admin, Do: s.createMerchant},
 		{Pattern: "GET /v1/merchants", Operation: "listMerchants", Scope: key.Read, Merchants: true,
-			Do: list(viewRegistered, s.merchants, "merchant")},
-		{Pattern: "GET /v1/jobs", Operation: "listJobs", Scope: key.Read, Do: list(viewJob, s.jobs)},
+			Do: list(view.Merchant, markMerchant, s.merchants, "merchant")},
+		{Pattern: "GET /v1/jobs", Operation: "listJobs", Scope: key.Read, Do: list(viewJob, markJob, s.jobs)},
 		{Pattern: "POST /v1/jobs/{job}/retry", Operation: "retryJob", Scope: key.Write, Do: s.retryJob},
 	}
 }
@@ -50,7 +50,7 @@ func show[T any](w http.ResponseWriter, r *web.Request, v T, form func(T) view.O
 }
 
 // ofMerchant finds the rows of one merchant.
-func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq2[T, error]) func(*question) (rows[T], error) {
+func ofMerchant[T any](all func(context.Context, string, tracking.Mark) iter.Seq2[T, error]) func(*question) (rows[T], error) {
 	return func(q *question) (of rows[T], err error) {
 		merchant, err := q.merchant()
 		if err == nil && merchant == "" {

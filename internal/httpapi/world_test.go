@@ -398,6 +398,8 @@ func (w *world) PurchaseOf(_ context.Context, merchant, key string) (*tracking.P
 }
 
 func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
-	w.note("accounts")
-	return sequence(w.accounts, w.fail)
+	return func(yield func(*tracking.ConnectedAccount, error) bool) {
+		w.note("accounts") // when it is read
+		sequence(w.accounts, w.fail)(yield)
+	}
 }

@@ -148,7 +148,7 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 	return nil
 }
 
-// A running has the keys of requests that this process is answering.
+// running contains the keys of requests that this process is handling.
 type running struct {
 	mu   sync.Mutex
 	ends map[string]chan struct{}
