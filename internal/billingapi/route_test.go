@@ -232,6 +232,7 @@ func TestRoutes_Endpoints(t *testing.T) {
 		}
 	}
 	for i := range 6 { // their IDs are random: no order of them is that in which they were made
+		w.days.Add(1)
 		w.must("POST", "/v1/endpoints", fmt.Sprintf(`{"url":"https://shop.example/%d"}`, i))
 	}
 	if n := w.pages("/v1/endpoints"); n != 7 {
