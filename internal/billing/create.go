@@ -120,7 +120,7 @@ func (e *Records) fits(ctx context.Context, a *Account,
 	}
 	for _, f := range n.Holder(a) {
 		if f.Given != "" && f.Given != *f.Stored {
-			return nil, Invalid(f.Name, "account "+a.ID+" has "+cmp.Or(*f.Stored, "none")+"; change it with "+f.Command)
+			return nil, Invalid(f.Name, "account "+a.ID+" has another "+f.Name+"; to change it, use "+f.Command)
 		}
 	}
 	n.Email, n.TimeZone = a.Email, a.TimeZone

@@ -227,7 +227,11 @@ func (s *server) period(w http.ResponseWriter, r *web.Request) error {
 func (s *server) proof(w http.ResponseWriter, r *web.Request) error {
 	period, ok := periodOf(r.PathValue("period"))
 	e, err := s.Engine.Fresh(r.Context())
-	if err != nil || !ok {
+	if err != nil {
+		return err
+	}
+	sub, err := e.Subscription(r.Context(), nameOf(r))
+	if err != nil || !ok || period > sub.Period {
 		return cmp.Or(err, error(web.ErrNotFound))
 	}
 	x, err := e.Prove(r.Context(), nameOf(r), period)

@@ -80,6 +80,10 @@ func TestFaults_Fields(t *testing.T) {
 		{"POST", "/v1/deliveries/replay", `{"from":"SECRET","until":"2027-01-01T00:00:00Z","state":"SECRET"}`, "from state"},
 		{"POST", "/v1/deliveries/replay", `{"endpoint":5}`, "endpoint id"},
 
+		{"POST", "/v1/keys", `{"name":"k","scope":"read","merchant":""}`, "merchant"},
+		{"GET", "/v1/receipts?idempotency_key=unknown&to=SECRET", "", "to"},
+		{"GET", "/v1/receipts?idempotency_key=", "", "idempotency_key"},
+		{"GET", "/v1/subscriptions?sku=" + strings.Repeat("9", 5000), "", "sku"},
 		{"GET", "/v1/report?from=SECRET&to=SECRET&days=SECRET&SECRET=1", "", " days from to"},
 		{"GET", "/v1/receipts?from=SECRET&to=SECRET&limit=SECRET&SECRET=1", "", " account from limit to"},
 		{"GET", "/v1/receipts/1?SECRET=1", "", " account"},

@@ -74,7 +74,7 @@ func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
 			}
 			if part := strings.Split(of.ObjectPath(), "/"); of != nil && slices.Contains(l.names, "account") && !values.Has("account") {
 				if len(part) < 2 || part[0] != "accounts" {
-					return func(func(row[T], error) bool) {}, nil // the key is unknown
+					part = []string{"", "none"} // an unknown key made nothing, in whatever account
 				}
 				values.Set("account", part[1])
 			}
@@ -94,6 +94,9 @@ const keyParameter = "idempotency_key"
 func (s *server) keyed(r *web.Request, values url.Values) (*call.Row, error) {
 	if !values.Has(keyParameter) {
 		return nil, nil
+	}
+	if err := web.CheckKey(values.Get(keyParameter)); err != nil {
+		return nil, err
 	}
 	c := call.Call{Key: values.Get(keyParameter), Caller: r.Key.Merchant, Table: s.Engine.Table}
 	of, err := c.Find(r.Context(), s.Engine.Store)
