@@ -85,7 +85,7 @@ func TestWrap_Differences(t *testing.T) {
 		{"time without milliseconds", "GET", "/v1/accounts/123", "", 200, strings.Replace(fmt.Sprintf(account, ""), ".000Z", "Z", 1), "created_at"},
 		{"undocumented status", "GET", "/v1/accounts/123", "", 418, notFound, "status is not supported"},
 		{"problem", "GET", "/v1/accounts/123", "", 404, notFound, ""},
-		{"another status", "GET", "/v1/accounts/123", "", 409, fmt.Sprintf(problem, "state", "The object's state does not allow the request", 409, "state"), "status is not supported"},
+		{"another status", "GET", "/v1/accounts/123", "", 412, fmt.Sprintf(problem, "version", "The object has changed", 412, "version"), "status is not supported"},
 		{"unknown code", "GET", "/v1/accounts/123", "", 404, fmt.Sprintf(problem, "gone", "Gone", 404, "gone"), "gone"},
 		{"another title", "GET", "/v1/accounts/123", "", 404, fmt.Sprintf(problem, "not_found", "Nothing here", 404, "not_found"), "Nothing here"},
 		{"code of another operation", "GET", "/v1/accounts/123", "", 404, fmt.Sprintf(problem, "key", codeTitle(t, s, "key"), 404, "key"), "not among"},
