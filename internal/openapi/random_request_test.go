@@ -536,7 +536,9 @@ func (g *generator) next() *sent {
 		if g.chance(50) {
 			r.method = pick(g, "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "HEAD", "CANARY")
 			if i := slices.IndexFunc(g.ops, func(x *operation) bool { return x.method == r.method && x.path == o.path }); i >= 0 {
-				r.op = g.ops[i]
+				if r.op = g.ops[i]; r.op.body == nil {
+					r.body = nil
+				}
 			}
 		} else {
 			r.target = pick(g, "/v1", "/v1/", "/v1//accounts", "/v1/canary", "/v2/accounts", "/", "/docs", "/openapi.json", "/metrics", "/healthz", "/readyz", "/v1/../metrics",
