@@ -57,26 +57,17 @@ func requests(request billing.Request) func(*billing.Subscription) bool {
 	return func(sub *billing.Subscription) bool { return sub.Requested == request }
 }
 
-func (s *server) pause(w http.ResponseWriter, r *web.Request) error {
-	var f struct{}
-	if err := r.Read(&f); err != nil {
-		return err
-	}
-	return s.act(w, r, f, requests(billing.RequestPause),
-		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
-			return e.Pause(ctx, n)
+// bare handles a request without fields, which the subscription then shows as the given one.
+func (s *server) bare(request billing.Request, do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) web.Handler {
+	return func(w http.ResponseWriter, r *web.Request) error {
+		var f struct{}
+		if err := r.Read(&f); err != nil {
+			return err
+		}
+		return s.act(w, r, f, requests(request), func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
+			return do(e, ctx, n)
 		})
-}
-
-func (s *server) resume(w http.ResponseWriter, r *web.Request) error {
-	var f struct{}
-	if err := r.Read(&f); err != nil {
-		return err
 	}
-	return s.act(w, r, f, requests(billing.RequestNone),
-		func(ctx context.Context, e *engine.Engine, n billing.Name) (*billing.Subscription, error) {
-			return e.Resume(ctx, n)
-		})
 }
 
 func (s *server) cancel(w http.ResponseWriter, r *web.Request) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
@@ -58,19 +59,11 @@ func (s *server) createEndpoint(w http.ResponseWriter, r *web.Request) error {
 }
 
 func (s *server) endpoints(w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[*delivery.Endpoint]{Names: []string{keyParameter},
-		Place: func(e *delivery.Endpoint) string { return e.ID }, // by which All is ordered
-		View:  func(e *delivery.Endpoint) any { return view.Endpoint(e) },
-		Open: func(values url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
-			of, err := s.keyed(r, values)
-			return func(yield func(*delivery.Endpoint, error) bool) {
-				for e, err := range s.Messages.All(r.Context()) {
-					if (err != nil || e.ID > after && (of == nil || of.Object == "endpoints/"+e.ID)) && !yield(e, err) {
-						return
-					}
-				}
-			}, err
-		}})
+	return finder[delivery.Endpoint]{view: view.Endpoint, path: func(e *delivery.Endpoint) string { return "endpoints/" + e.ID },
+		place: func(e *delivery.Endpoint) string { return e.ID },
+		find: func(_ url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
+			return sequence.Filter(s.Messages.All(r.Context()), func(e *delivery.Endpoint) bool { return e.ID > after }), nil
+		}}.send(s, w, r)
 }
 
 func (s *server) updateEndpoint(w http.ResponseWriter, r *web.Request) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/due"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -59,26 +60,19 @@ func (s *server) due(w http.ResponseWriter, r *web.Request, index string, show f
 
 func (s *server) dueOn(ctx context.Context, index string, day civil.Date, from duePlace) iter.Seq2[dueRow, error] {
 	e, table := s.Engine, &s.Engine.Tables.RecurringPayments
-	return func(yield func(dueRow, error) bool) {
-		for partition := range e.Partitions(day) {
-			if from.Partition != "" && partition != from.Partition {
-				continue
-			}
-			q := store.Query{Table: e.Table, Index: index, Partition: partition, After: from.Cursor}
-			from = duePlace{}
-			for it, err := range e.Store.Query(ctx, q) {
-				var row dueRow
-				if err == nil {
-					row.at = duePlace{partition, table.CursorAt(index, it)}
-					row.DueRow, err = e.DueRow(ctx, index, it)
-				}
-				if err == nil && !due.Complete(ctx, e.Records, &row.DueRow) { // the run will cancel the subscription
-					continue
-				}
-				if !yield(row, err) || err != nil {
-					return
-				}
-			}
+	return sequence.Flat(e.Partitions(day), func(partition string) iter.Seq2[dueRow, error] {
+		if from.Partition != "" && partition != from.Partition {
+			return sequence.Of[dueRow](nil)
 		}
-	}
+		q := store.Query{Table: e.Table, Index: index, Partition: partition, After: from.Cursor}
+		from = duePlace{}
+		return sequence.Map(e.Store.Query(ctx, q), func(it store.Item) (row dueRow, err error) {
+			row.at = duePlace{partition, table.CursorAt(index, it)}
+			row.DueRow, err = e.DueRow(ctx, index, it)
+			if err == nil && !due.Complete(ctx, e.Records, &row.DueRow) { // the run will cancel the subscription
+				err = sequence.ErrSkip
+			}
+			return row, err
+		})
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -28,24 +29,18 @@ type row[T any] struct {
 // listed yields the account's items of one kind after the sort key. It omits and logs items that another tool
 // has made unreadable.
 func listed[T any](ctx context.Context, s *server, account, prefix, after string, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
-	return func(yield func(row[T], error) bool) {
-		q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
-		if after != "" {
-			q.After = store.Cursor{Key: store.Key{PK: q.Partition, SK: after}}
-		}
-		for it, err := range s.Engine.Store.Query(ctx, q) {
-			x := row[T]{key: billing.KeyOf(it).SK}
-			if err == nil {
-				if x.of, err = decode(it); err != nil {
-					s.Engine.Log.WarnContext(ctx, "a list omits an unreadable item", "error", err)
-					continue
-				}
-			}
-			if !yield(x, err) || err != nil {
-				return
-			}
-		}
+	q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
+	if after != "" {
+		q.After = store.Cursor{Key: store.Key{PK: q.Partition, SK: after}}
 	}
+	return sequence.Map(s.Engine.Store.Query(ctx, q), func(it store.Item) (row[T], error) {
+		x, err := decode(it)
+		if err != nil {
+			s.Engine.Log.WarnContext(ctx, "a list omits an unreadable item", "error", err)
+			err = sequence.ErrSkip
+		}
+		return row[T]{x, billing.KeyOf(it).SK}, err
+	})
 }
 
 // A list sends the items of one kind in an account's partition.
@@ -124,8 +119,7 @@ type finder[T any] struct {
 	names []string
 	find  func(values url.Values, after string) (iter.Seq2[*T, error], error)
 	place func(*T) string
-	path  func(*T) string                 // of the object
-	load  func(path []string) (*T, error) // the object of an idempotency key
+	path  func(*T) string // of the object
 	view  func(*T) view.Object
 }
 
@@ -138,20 +132,16 @@ func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error 
 			if of, err = s.keyed(r, values); err != nil {
 				return nil, err
 			}
-			var found iter.Seq2[*T, error]
-			if of == nil || slices.ContainsFunc(f.names, values.Has) {
-				if found, err = f.find(values, after); err != nil {
-					return nil, err
+			if of != nil && !slices.ContainsFunc(f.names, values.Has) {
+				found, err := s.load(r.Context(), of.Object)
+				x, ok := found.(*T)
+				if !ok || errors.Is(err, store.ErrNotFound) {
+					return sequence.Of[*T](nil), billing.IgnoreNotFound(err)
 				}
+				return sequence.Of([]*T{x}), err
 			}
+			found, err := f.find(values, after)
 			return func(yield func(*T, error) bool) {
-				if found == nil {
-					x, err := f.load(strings.Split(of.Object, "/"))
-					if !errors.Is(err, store.ErrNotFound) {
-						yield(x, err)
-					}
-					return
-				}
 				for x, err := range found {
 					if bad, ok := errors.AsType[*billing.ItemError](err); ok {
 						s.Engine.Log.WarnContext(r.Context(), "a list omits an unreadable item", "error", bad)
@@ -159,7 +149,7 @@ func (f finder[T]) send(s *server, w http.ResponseWriter, r *web.Request) error 
 						return
 					}
 				}
-			}, nil
+			}, err
 		}})
 }
 
@@ -168,12 +158,6 @@ func (s *server) accounts(w http.ResponseWriter, r *web.Request) error {
 	var p processor.Payer
 	return finder[billing.Account]{names: []string{"email", "customer"}, view: view.Account,
 		place: func(a *billing.Account) string { return lookup.PlaceOf(a, p) }, path: func(a *billing.Account) string { return "accounts/" + a.ID },
-		load: func(path []string) (*billing.Account, error) {
-			if len(path) != 2 || path[0] != "accounts" {
-				return nil, store.ErrNotFound
-			}
-			return s.Engine.Account(r.Context(), path[1])
-		},
 		find: func(values url.Values, after string) (iter.Seq2[*billing.Account, error], error) {
 			email, customer := values.Get("email"), values.Get("customer")
 			if p.Customer = customer; email != "" && customer != "" {
@@ -188,12 +172,6 @@ func (s *server) subscriptions(w http.ResponseWriter, r *web.Request) error {
 	var f lookup.Filter
 	return finder[billing.Subscription]{names: []string{"status", "sku", "email"}, view: view.Subscription,
 		place: func(x *billing.Subscription) string { return f.Place(x) }, path: func(x *billing.Subscription) string { return pathOf(x.Name) },
-		load: func(path []string) (*billing.Subscription, error) {
-			if len(path) < 4 || path[2] != "subscriptions" {
-				return nil, store.ErrNotFound
-			}
-			return s.Engine.Subscription(r.Context(), billing.Name{Account: path[1], ID: path[3]})
-		},
 		find: func(values url.Values, after string) (iter.Seq2[*billing.Subscription, error], error) {
 			f = lookup.Filter{Status: billing.Status(values.Get("status")), SKU: values.Get("sku"), Email: values.Get("email")}
 			if !slices.Contains([]billing.Status{"", billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,

@@ -20,7 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
@@ -221,9 +221,9 @@ func placeOf(r *job.Report) string { return view.Stamp(r.Started) + " " + r.ID }
 
 // runs lists the latest runs, newest first.
 func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[*job.Report]{Names: []string{"kind", keyParameter}, Place: placeOf,
-		View: func(x *job.Report) any { return viewRun(x) },
-		Open: func(values url.Values, after string) (iter.Seq2[*job.Report, error], error) {
+	return finder[job.Report]{names: []string{"kind"}, place: placeOf, view: viewRun,
+		path: func(x *job.Report) string { return "runs/" + x.PathID() },
+		find: func(values url.Values, after string) (iter.Seq2[*job.Report, error], error) {
 			var all []*job.Report
 			asked := billing.Kind(values.Get("kind"))
 			for _, kind := range runKinds() {
@@ -239,36 +239,12 @@ func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
 			if asked != "" && !slices.Contains(runKinds(), asked) {
 				return nil, errKind
 			}
-			of, err := s.keyed(r, values)
-			if err != nil {
-				return nil, err
-			}
-			all = slices.DeleteFunc(all, func(x *job.Report) bool { return of != nil && of.Object != "runs/"+x.PathID() })
 			slices.SortFunc(all, func(a, b *job.Report) int { return cmp.Compare(placeOf(b), placeOf(a)) })
-			return func(yield func(*job.Report, error) bool) {
-				for _, x := range all {
-					if (after == "" || placeOf(x) < after) && !yield(x, nil) {
-						return
-					}
-				}
-			}, nil
-		}})
+			return sequence.Filter(sequence.Of(all), func(x *job.Report) bool { return after == "" || placeOf(x) < after }), nil
+		}}.send(s, w, r)
 }
 
 func (s *server) getRun(w http.ResponseWriter, r *web.Request) error {
-	v, err := s.findRun(r.Context(), r.PathValue("run"))
+	v, err := s.object(r.Context(), w, "runs/"+r.PathValue("run"))
 	return show(w, v, err)
-}
-
-// findRun returns the view of the run with the ID.
-func (s *server) findRun(ctx context.Context, id string) (any, error) {
-	for _, kind := range runKinds() {
-		found, err := job.Find(ctx, s.Engine, kind, id)
-		if err == nil {
-			return viewRun(found), nil
-		} else if !errors.Is(err, store.ErrNotFound) {
-			return nil, err
-		}
-	}
-	return nil, web.ErrNotFound
 }

@@ -7,7 +7,7 @@ package billingapi
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,10 +15,13 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -71,8 +74,8 @@ func (s *server) subscribers() []web.Route {
 		route(key.Write, "updateSubscription", "PATCH "+one, s.updateSubscription),
 		route(key.Write, "changePlan", "POST "+one+"/plan", s.changePlan),
 		route(key.Read, "previewPlan", "POST "+one+"/plan/preview", s.previewPlan),
-		route(key.Write, "pauseSubscription", "POST "+one+"/pause", s.pause),
-		route(key.Write, "resumeSubscription", "POST "+one+"/resume", s.resume),
+		route(key.Write, "pauseSubscription", "POST "+one+"/pause", s.bare(billing.RequestPause, (*engine.Engine).Pause)),
+		route(key.Write, "resumeSubscription", "POST "+one+"/resume", s.bare(billing.RequestNone, (*engine.Engine).Resume)),
 		route(key.Write, "cancelSubscription", "POST "+one+"/cancel", s.cancel),
 		route(key.Write, "skipPeriod", "POST "+one+"/skip", s.skip),
 		route(key.Charge, "chargeSubscription", "POST "+one+"/charge", s.charge),
@@ -153,24 +156,48 @@ func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
 		}})
 }
 
-// object returns the current object at the path, without secrets.
-func (s *server) object(ctx context.Context, w http.ResponseWriter, path string) (any, error) {
+// load returns the object at the path, or store.ErrNotFound.
+func (s *server) load(ctx context.Context, path string) (any, error) {
 	switch part := strings.Split(path, "/"); {
 	case part[0] == "accounts" && len(part) == 2:
-		a, err := s.Engine.Account(ctx, part[1])
-		return showAccount(w, a, err)
+		return s.Engine.Account(ctx, part[1])
 	case part[0] == "accounts" && len(part) >= 4:
-		sub, err := s.Engine.Subscription(ctx, billing.Name{Account: part[1], ID: part[3]})
-		return showSubscription(w, sub, err)
+		return s.Engine.Subscription(ctx, billing.Name{Account: part[1], ID: part[3]})
 	case part[0] == "runs" && len(part) == 2:
-		return s.findRun(ctx, part[1])
+		for _, kind := range runKinds() {
+			if found, err := job.Find(ctx, s.Engine, kind, part[1]); !errors.Is(err, store.ErrNotFound) {
+				return found, err
+			}
+		}
 	case part[0] == "keys" && len(part) == 2:
-		return s.findKey(ctx, part[1])
+		for k, err := range s.Keys.All(ctx) {
+			if err != nil || k.ID == part[1] {
+				return k, err
+			}
+		}
 	case part[0] == "endpoints" && len(part) == 2:
-		e, err := s.Messages.Endpoint(ctx, part[1])
-		return showEndpoint(w, e, err)
+		return s.Messages.Endpoint(ctx, part[1])
 	}
-	return nil, fmt.Errorf("row of an idempotency key: no object %q", path)
+	return nil, store.ErrNotFound
+}
+
+// object returns the view of the current object at the path, without secrets.
+func (s *server) object(ctx context.Context, w http.ResponseWriter, path string) (any, error) {
+	found, err := s.load(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	switch x := found.(type) {
+	case *billing.Account:
+		return showAccount(w, x, nil)
+	case *billing.Subscription:
+		return showSubscription(w, x, nil)
+	case *delivery.Endpoint:
+		return showEndpoint(w, x, nil)
+	case *job.Report:
+		return viewRun(x), nil
+	}
+	return view.Key(found.(*key.Key)), nil
 }
 
 // tag sets the ETag header to the object's version.

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -122,28 +123,12 @@ func (s *server) createKey(w http.ResponseWriter, r *web.Request) error {
 		}})
 }
 
-func (s *server) findKey(ctx context.Context, id string) (any, error) {
-	for k, err := range s.Keys.All(ctx) {
-		if err != nil || k.ID == id {
-			return view.Key(k), err
-		}
-	}
-	return nil, web.ErrNotFound
-}
-
 func (s *server) keys(w http.ResponseWriter, r *web.Request) error {
-	return web.List(r.Server, w, r, web.ListOptions[*key.Key]{Names: []string{keyParameter}, Place: func(k *key.Key) string { return k.ID },
-		View: func(k *key.Key) any { return view.Key(k) },
-		Open: func(values url.Values, after string) (iter.Seq2[*key.Key, error], error) {
-			of, err := s.keyed(r, values)
-			return func(yield func(*key.Key, error) bool) {
-				for k, err := range s.Keys.All(r.Context()) {
-					if (err != nil || k.ID > after && (of == nil || of.Object == "keys/"+k.ID)) && !yield(k, err) {
-						return
-					}
-				}
-			}, err
-		}})
+	return finder[key.Key]{view: view.Key, path: func(k *key.Key) string { return "keys/" + k.ID },
+		place: func(k *key.Key) string { return k.ID },
+		find: func(_ url.Values, after string) (iter.Seq2[*key.Key, error], error) {
+			return sequence.Filter(s.Keys.All(r.Context()), func(k *key.Key) bool { return k.ID > after }), nil
+		}}.send(s, w, r)
 }
 
 // revokeKey accepts only the key's ID, because several keys can have the same name.
