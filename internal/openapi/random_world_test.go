@@ -55,7 +55,6 @@ type world struct {
 	store   *recorder
 	tables  schema.Tables
 	callers []caller
-	running atomic.Bool // a requested run
 	log     lastLines
 	address string // of the API
 	hook    string // URL of a receiver of deliveries
