@@ -172,6 +172,8 @@ func (k *killedStore) book() string {
 			}
 		case i%4 == 1:
 			first, day = time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), 31
+		case i%4 == 2:
+			every, unit = 7+i, "day"
 		}
 		interval := unit
 		if every > 1 {

@@ -585,3 +585,37 @@ func TestLists_Order(t *testing.T) {
 		}
 	}
 }
+
+// TestSubscription_Days: an interval in days needs no payment day, and an export of it is imported as it was.
+func TestSubscription_Days(t *testing.T) {
+	c := newCLI(t)
+	base := []string{"--sku", "news", "--amount", "5", "--currency", "USD", "--payment-method", "pm_card_visa", "--email", "a@example.com"}
+	c.must(append([]string{"subscription", "create", "1/1", "--interval", "10 days"}, base...)...)
+	c.must(append([]string{"subscription", "create", "2/1", "--interval", "28 days", "--payment-day", "31"}, base...)...)
+	c.must(append([]string{"subscription", "create", "3/1", "--interval", "10 DAYS", "--next-payment-date", "2026-03-20"}, base...)...)
+	var got []any
+	for _, name := range []string{"1/1", "2/1", "3/1"} {
+		got = append(got, members(c.object(exitDone, "subscription", "show", name), "interval", "payment_day", "due_date")...)
+	}
+	equal(t, "created", got, []any{"10 days", 15, "2026-03-15", "28 days", 31, "2026-03-31", "10 days", 20, "2026-03-20"})
+	r := c.run(append([]string{"subscription", "create", "4/1", "--interval", "daily"}, base...)...)
+	equal(t, "daily", r.code, exitUsage)
+	contains(t, r.errors, "interval must be 7 to 3650 days")
+	r = c.run(append([]string{"subscription", "create", "4/1", "--interval", "2 weeks"}, base...)...)
+	contains(t, r.errors, "--payment-day is missing")
+	r = c.run("subscription", "update", "1/1", "--payment-day", "3")
+	contains(t, r.errors, "payment_day: cannot be changed for an interval in days")
+	if shown := c.must("subscription", "show", "1/1"); strings.Contains(shown, "on day") || !strings.Contains(shown, "10 days") {
+		t.Error(shown)
+	}
+
+	equal(t, "charged", members(c.object(exitDone, "run", "payments"), "paid", "failed"), []any{1, 0})
+	book := c.must("export", "subscriptions")
+	contains(t, book, ",15,pm_card_visa,,2026-03-25,10 days,", ",31,pm_card_visa,,2026-03-31,28 days,")
+	other := func(args ...string) string { return c.must(append(args, "--store", "pebble:other")...) }
+	other("import", c.file("book.csv", book))
+	equal(t, "the book in another store", other("export", "subscriptions"), book)
+	c.file("book.csv", strings.ReplaceAll(book, ",15,pm_card_visa", ",3,pm_card_visa"))
+	equal(t, "another payment day", members(c.object(exitDone, "import", "book.csv", "--update"), "existing", "notes"), []any{3, nil})
+	c.must("verify")
+}

@@ -166,7 +166,7 @@ func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error
 	if s.PaymentDay == 0 && s.Interval.Unit == civil.Week {
 		s.PaymentDay = (int(start.Weekday())+6)%7 + 1
 	} else if s.PaymentDay == 0 {
-		s.PaymentDay = start.Day()
+		s.PaymentDay = cmp.Or(n.NextPayment, start).Day()
 	}
 	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
 		var err error

@@ -30,7 +30,7 @@ type NewSubscription struct {
 	ID           string // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
-	PaymentDay   int        // day of the month 1..31; with weeks the ISO weekday 1 (Monday)..7
+	PaymentDay   int        // day of the month 1..31, with days that of the first payment; with weeks the ISO weekday 1..7
 	Method       string     // the processor's token; "": the account's
 	Collection   Collection // "": Automatic
 	Address      string
@@ -73,6 +73,8 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	firstDay, firstReminder := 1, 0
 	if n.TrialDays > 0 {
 		firstDay, firstReminder = 0, 1 // the day the trial ends; its end is told of
+	} else if n.Interval.Unit == civil.Day {
+		firstDay = 0 // Start is the first due date
 	}
 	none := map[bool]string{true: " (none)"}[firstReminder == 0]
 	for _, err := range [...]error{

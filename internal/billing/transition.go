@@ -268,6 +268,9 @@ func (s *Subscription) PaidByWire(period int) bool {
 // last one before it that is after today. Of changes before one due date each begins at the same
 // date, so the last one alone counts. An open period keeps its due date.
 func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
+	if s.Interval.Unit == civil.Day {
+		return Invalid("payment_day", "cannot be changed for an interval in days, which counts from the first payment")
+	}
 	next := s.Period
 	if s.NextOpen() != nil {
 		next++

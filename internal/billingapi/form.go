@@ -35,7 +35,7 @@ func (f *form) interval(text string) (i civil.Interval) {
 		return i
 	}
 	if i, err = civil.ParseInterval(text); err != nil {
-		f.add(billing.Invalid("interval", "must be week, month or year, or a number of them such as 6 months"))
+		f.add(billing.Invalid("interval", "must be week, month or year, a number of them such as 6 months, or 7 to 3650 days"))
 	}
 	return i
 }

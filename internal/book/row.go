@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"regexp"
@@ -125,10 +126,11 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 			n.Interval = i
 		}
 	}
-	if t[paymentDay] == "" {
+	if n.PaymentDay = c.number(paymentDay, t[paymentDay], 1); t[paymentDay] == "" && n.Interval.Unit == civil.Day {
+		n.PaymentDay = 0
+	} else if t[paymentDay] == "" {
 		c.fault(paymentDay, "is missing")
 	}
-	n.PaymentDay = c.number(paymentDay, t[paymentDay], 1)
 	n.ReminderDays = c.number(reminderDays, t[reminderDays], billing.DefaultReminderDays)
 	n.Installments = c.number(installments, t[installments], 0)
 	n.TrialDays = c.number(trialDays, t[trialDays], 0)
@@ -155,18 +157,18 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 	}
 	switch next := n.NextPayment; {
 	case !next.IsZero():
-		first, err := civil.FirstOnOrAfter(next, n.PaymentDay, n.Interval)
+		first, err := civil.FirstOnOrAfter(next, cmp.Or(n.PaymentDay, next.Day()), n.Interval)
 		switch {
 		case err != nil:
 			c.fault(nextPaymentDate, err.Error())
-		case first != next:
+		case first != next && n.Interval.Unit != civil.Day:
 			c.fault(nextPaymentDate, fmt.Sprintf("%s is not a payment day; with payment_day %d, the first payment day from then on is %s",
 				next, n.PaymentDay, first))
 		case next.Before(n.Start):
 			c.fault(nextPaymentDate, fmt.Sprintf("must not be before start_date %s (got %s)", n.Start, next))
 		}
 	case !n.Start.IsZero():
-		if _, err := civil.FirstOnOrAfter(n.Start, n.PaymentDay, n.Interval); err != nil {
+		if _, err := civil.FirstOnOrAfter(n.Start, cmp.Or(n.PaymentDay, n.Start.Day()), n.Interval); err != nil {
 			c.fault(startDate, err.Error())
 		}
 	}

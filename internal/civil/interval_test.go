@@ -31,6 +31,9 @@ func TestParseInterval(t *testing.T) {
 		{"520 weeks", Interval{520, Week}, "520 weeks"},
 		{"1200 months", Interval{1200, Month}, "1200 months"},
 		{"100 years", Interval{100, Year}, "100 years"},
+		{"10 days", Interval{10, Day}, "10 days"},
+		{"7 DAYS", Interval{7, Day}, "7 days"},
+		{"3650 days", Interval{3650, Day}, "3650 days"},
 	}
 	for _, tt := range tests {
 		got, err := ParseInterval(tt.text)
@@ -44,8 +47,6 @@ func TestParseInterval_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 	const form = "must be weekly, monthly, quarterly or yearly"
 	tests := []struct{ text, says string }{
 		{"", form},
-		{"day", form},
-		{"daily", form},
 		{"biweekly", form},
 		{"months", form},
 		{"2", form},
@@ -56,7 +57,12 @@ func TestParseInterval_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 		{"1.5 months", form},
 		{"every 2 weeks", form},
 		{"2 weekss", form},
-		{"2 days", form},
+		{"day", "must be 7 to 3650 days"},
+		{"daily", "must be 7 to 3650 days"},
+		{"1 day", "must be 7 to 3650 days"},
+		{"6 days", "must be 7 to 3650 days"},
+		{"3651 days", "must be 7 to 3650 days"},
+		{"10 hours", form},
 		{"0 weeks", "must be 1 to 520 weeks"},
 		{"521 weeks", "must be 1 to 520 weeks"},
 		{"1201 months", "must be 1 to 1200 months"},
@@ -87,7 +93,7 @@ func TestInterval_StringRoundTrip(t *testing.T) {
 }
 
 func TestInterval_Validate(t *testing.T) {
-	for _, i := range []Interval{{}, {0, Week}, {-1, Month}, {1, 0}, {1, 9}, {521, Week}, {1201, Month}, {101, Year}} {
+	for _, i := range []Interval{{}, {0, Week}, {-1, Month}, {1, 0}, {1, 9}, {521, Week}, {6, Day}, {3651, Day}, {1201, Month}, {101, Year}} {
 		if err := i.Validate(); err == nil {
 			t.Errorf("%v passed", i)
 		}
@@ -95,7 +101,7 @@ func TestInterval_Validate(t *testing.T) {
 }
 
 func FuzzParseInterval(f *testing.F) {
-	for _, s := range []string{"weekly", "2 weeks", " Month ", "99999999999 years", "0 months"} {
+	for _, s := range []string{"weekly", "2 weeks", " Month ", "99999999999 years", "0 months", "10 days", "daily"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -13,11 +13,13 @@ var ErrRange = errors.New("out of range")
 // Schedule is a rule that computes one due date for every period from From on.
 type Schedule struct {
 	// Anchor is the due date of period From. It must be a payment day: its day of the month is Day,
-	// or the month's last day when the month is shorter; for weeks, its weekday is Day.
+	// or the month's last day when the month is shorter; for weeks, its weekday is Day. Intervals in days
+	// have no payment day, so any date can be their anchor.
 	Anchor Date
 	// From is the number of the first period.
 	From int
-	// Day is the wanted day of the month, 1 to 31, or of weeks the ISO weekday, 1 (Monday) to 7.
+	// Day is the wanted day of the month, 1 to 31, or of weeks the ISO weekday, 1 (Monday) to 7. Intervals
+	// in days ignore Day.
 	Day int
 	// Interval is the distance between two due dates.
 	Interval Interval
@@ -25,11 +27,14 @@ type Schedule struct {
 
 // Validate returns an error if the schedule is not valid.
 func (s Schedule) Validate() error {
-	if err := checkDay(s.Day, s.Interval); err != nil {
-		return err
-	}
 	if s.Anchor.IsZero() {
 		return errors.New("schedule has no anchor date")
+	}
+	if s.Interval.Unit == Day {
+		s = s.OnAnchor()
+	}
+	if err := checkDay(s.Day, s.Interval); err != nil {
+		return err
 	}
 	if s.Interval.Unit == Week {
 		if got := isoWeekday(s.Anchor); got != s.Day {
@@ -69,10 +74,10 @@ func (s Schedule) Due(n int) (Date, error) {
 		return Date{}, pastLastYear(n)
 	}
 	var due Date
-	if s.Interval.Unit == Week {
-		due = s.Anchor.AddDays(int(periods) * 7 * s.Interval.N)
+	if f := s.Interval.Unit.facts(); f.days > 0 {
+		due = s.Anchor.AddDays(int(periods) * f.days * s.Interval.N)
 	} else {
-		due = addMonths(s.Anchor, int(periods)*s.Interval.months(), s.Day)
+		due = addMonths(s.Anchor, int(periods)*f.months*s.Interval.N, s.Day)
 	}
 	if due.IsZero() {
 		return Date{}, pastLastYear(n)
@@ -85,8 +90,8 @@ func pastLastYear(n int) error {
 }
 
 // FirstOnOrAfter returns the first payment day on or after d. For weeks, this is the first date on
-// the ISO weekday day. For months and years, it is the first date on that day of the month, or on
-// the last day of a shorter month. If day is out of range, the error contains the range. If the
+// the ISO weekday day. Otherwise, it is the first date on that day of the month, or on
+// the last day of a shorter month; for days, only the first payment is due on such a date. If day is out of range, the error contains the range. If the
 // date is after the year 9999, the error wraps [ErrRange].
 func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	if err := checkDay(day, i); err != nil {

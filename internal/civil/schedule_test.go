@@ -13,10 +13,10 @@ import (
 )
 
 func anyInterval(t *rapid.T) Interval {
-	unit := rapid.SampledFrom([]Unit{Week, Month, Year}).Draw(t, "unit")
+	unit := rapid.SampledFrom([]Unit{Week, Month, Year, Day}).Draw(t, "unit")
 	// Short intervals are where two periods meet in neighbouring months.
-	_, most, _ := unit.facts()
-	n := rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, most)).Draw(t, "count")
+	least, most := unit.facts().least, unit.facts().most
+	n := rapid.OneOf(rapid.IntRange(least, least+3), rapid.IntRange(least, most)).Draw(t, "count")
 	return Interval{N: n, Unit: unit}
 }
 
@@ -35,6 +35,9 @@ func anySchedule(t *rapid.T) Schedule {
 		t.Fatalf("FirstOnOrAfter(%v, %d, %v): %v", start, s.Day, s.Interval, err)
 	}
 	s.Anchor = anchor
+	if s.Interval.Unit == Day { // any date can be its anchor, and any number its day
+		s.Anchor, s.Day = start, rapid.Int().Draw(t, "ignored")
+	}
 	return s
 }
 
@@ -47,6 +50,8 @@ func wantDue(s Schedule, n int) Date {
 	switch s.Interval.Unit {
 	case Week:
 		return Of(time.Date(year, month, day+7*s.Interval.N*periods, 0, 0, 0, 0, time.UTC))
+	case Day:
+		return Of(time.Date(year, month, day+s.Interval.N*periods, 0, 0, 0, 0, time.UTC))
 	case Year:
 		year += s.Interval.N * periods
 	default:
@@ -95,6 +100,12 @@ func checkStep(s Schedule, previous, d Date) error {
 		}
 		return nil
 	}
+	if s.Interval.Unit == Day {
+		if !previous.IsZero() && d.DaysSince(previous) != s.Interval.N {
+			return fmt.Errorf("%v is %d days after %v", d, d.DaysSince(previous), previous)
+		}
+		return nil
+	}
 	isLast := d.AddDays(1).Day() == 1
 	if d.Day() != s.Day && (!isLast || d.Day() > s.Day) {
 		return fmt.Errorf("%v is neither day %d nor the last of a shorter month", d, s.Day)
@@ -116,7 +127,7 @@ func checkStep(s Schedule, previous, d Date) error {
 func TestDue_KeepsItsPromisesFor200Years(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySchedule(t)
-		days := map[Unit]int{Week: 7, Month: 30, Year: 365}[s.Interval.Unit] * s.Interval.N
+		days := map[Unit]int{Week: 7, Month: 30, Year: 365, Day: 1}[s.Interval.Unit] * s.Interval.N
 		if err := checkDue(s, max(2, 200*365/days), s.Due); err != nil {
 			t.Fatalf("%+v: %v", s, err)
 		}
@@ -137,6 +148,7 @@ func chained(s Schedule, step func(Date) Date) func(n int) (Date, error) {
 func TestDue_NotAnAddDateChain(t *testing.T) {
 	monthly := Schedule{Anchor: MustParse("2026-01-31"), Day: 31, Interval: Interval{1, Month}}
 	yearly := Schedule{Anchor: MustParse("2024-02-29"), Day: 29, Interval: Interval{1, Year}}
+	tenDays := Schedule{Anchor: MustParse("2026-01-31"), Day: 31, Interval: Interval{10, Day}}
 	clampedAnchor := Schedule{Anchor: MustParse("2026-02-28"), Day: 31, Interval: Interval{1, Month}}
 	addDate := func(years, months int) func(Date) Date {
 		return func(d Date) Date { return Of(d.In(time.UTC).AddDate(years, months, 0)) }
@@ -160,6 +172,13 @@ func TestDue_NotAnAddDateChain(t *testing.T) {
 		{"the anchor's day for the wanted day", clampedAnchor, func(n int) (Date, error) {
 			return addMonths(clampedAnchor.Anchor, n, clampedAnchor.Anchor.Day()), nil
 		}},
+		{"ten days as a third of a month", tenDays, func(n int) (Date, error) {
+			return addMonths(tenDays.Anchor, n/3, 31).AddDays(n % 3 * 10), nil
+		}},
+		{"days moved to the payment day", tenDays, chained(tenDays, func(d Date) Date {
+			next, _ := FirstOnOrAfter(d.AddDays(10), 31, tenDays.Interval)
+			return next
+		})},
 		{"months of 30 days", monthly, chained(monthly, func(d Date) Date { return d.AddDays(30) })},
 	}
 	for _, bug := range bugs {
@@ -213,6 +232,8 @@ func TestDue_Golden(t *testing.T) {
 		{"29 Feb", "2024-02-29", 29, "year", "2024-02-29 2025-02-28 2026-02-28 2027-02-28 2028-02-29 2029-02-28"},
 		{"29 Feb, clamped anchor", "2027-02-28", 29, "year", "2027-02-28 2028-02-29"},
 		{"29 Feb over 2100", "2096-02-29", 29, "4 years", "2096-02-29 2100-02-28 2104-02-29"},
+		{"every 10 days", "2026-02-20", 31, "10 days", "2026-02-20 2026-03-02 2026-03-12 2026-03-22 2026-04-01"},
+		{"28 days are 4 weeks", "2026-12-18", 0, "28 days", "2026-12-18 2027-01-15 2027-02-12"},
 		{"fortnightly Friday", "2026-12-18", 5, "2 weeks", "2026-12-18 2027-01-01 2027-01-15"},
 	}
 	for _, tt := range tests {
@@ -237,9 +258,9 @@ func TestDue_Golden(t *testing.T) {
 
 func TestDue_RangeIsAnErrorForAnyInt(t *testing.T) {
 	ints := []int{math.MinInt, math.MinInt + 1, -1, 0, 1, 1200, 1 << 30, math.MaxInt - 1, math.MaxInt}
-	for _, unit := range []Unit{Week, Month, Year} {
-		_, most, _ := unit.facts()
-		for _, count := range []int{1, most} {
+	for _, unit := range []Unit{Week, Month, Year, Day} {
+		least, most := unit.facts().least, unit.facts().most
+		for _, count := range []int{least, most} {
 			for _, from := range ints {
 				s := Schedule{Anchor: MustParse("9990-01-01"), From: from, Day: 1, Interval: Interval{count, unit}}
 				for _, n := range ints {
@@ -271,13 +292,16 @@ func TestSchedule_ValidateSaysWhatIsWrong(t *testing.T) {
 		says string
 	}{
 		{Schedule{Day: 1, Interval: month}, "no anchor"},
+		{Schedule{Interval: Interval{10, Day}}, "no anchor"},
+		{Schedule{Day: 18, Interval: Interval{10, Day}}, "no anchor"},
+		{Schedule{Anchor: friday, Interval: Interval{6, Day}}, "7 to 3650"},
 		{Schedule{Anchor: friday, Day: 0, Interval: month}, "1 to 31"},
 		{Schedule{Anchor: friday, Day: 32, Interval: month}, "1 to 31"},
 		{Schedule{Anchor: friday, Day: 0, Interval: week}, "1 for Monday to 7 for Sunday"},
 		{Schedule{Anchor: friday, Day: 8, Interval: week}, "1 for Monday to 7 for Sunday"},
 		{Schedule{Anchor: friday, Day: 4, Interval: week}, "weekday 4 (got weekday 5)"},
 		{Schedule{Anchor: friday, Day: 31, Interval: month}, "must be 2026-12-31"},
-		{Schedule{Anchor: friday, Day: 18}, "must be week, month or year"},
+		{Schedule{Anchor: friday, Day: 18}, "must be day, week, month or year"},
 		{Schedule{Anchor: friday, Day: 18, Interval: Interval{0, Month}}, "1 to 1200"},
 	}
 	for _, tt := range tests {
@@ -292,7 +316,7 @@ func TestFirstOnOrAfter_IsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := anyInterval(t)
 		d := anyDate(t, "d")
-		day := rapid.IntRange(1, map[Unit]int{Week: 7, Month: 31, Year: 31}[i.Unit]).Draw(t, "day")
+		day := rapid.IntRange(1, map[Unit]int{Week: 7, Month: 31, Year: 31, Day: 31}[i.Unit]).Draw(t, "day")
 		want := d
 		for !want.IsZero() && !isPaymentDay(want, day, i.Unit) {
 			want = want.AddDays(1)
@@ -318,7 +342,7 @@ func TestLastBefore_IsTheLast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := anyInterval(t)
 		d := anyDate(t, "d")
-		day := rapid.IntRange(1, map[Unit]int{Week: 7, Month: 31, Year: 31}[i.Unit]).Draw(t, "day")
+		day := rapid.IntRange(1, map[Unit]int{Week: 7, Month: 31, Year: 31, Day: 31}[i.Unit]).Draw(t, "day")
 		want := d.AddDays(-1)
 		for !want.IsZero() && !isPaymentDay(want, day, i.Unit) {
 			want = want.AddDays(-1)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -69,7 +70,7 @@ func ofSubscription(s *billing.Subscription, n *billing.NewSubscription, given f
 	} else if note("amount", plan.Amount.Decimal(), n.Amount.Decimal(), kept) {
 		c.Amount = &n.Amount
 	}
-	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit &&
+	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit && s.Interval.Unit != civil.Day &&
 		note("payment_day", strconv.Itoa(s.PaymentDay), strconv.Itoa(n.PaymentDay), "") {
 		c.PaymentDay = &n.PaymentDay
 	}

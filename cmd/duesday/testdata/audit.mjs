@@ -37,11 +37,12 @@ function minor(amount, currency) {
 const iso = (year, month, day) => new Date(Date.UTC(year, month, day)).toISOString().slice(0, 10)
 const daysBetween = (from, to) => (Date.parse(to) - Date.parse(from)) / 86400000
 
-// due returns the day of period n: so many weeks after the first one, or the same day of so many
+// due returns the day of period n: so many days or weeks after the first one, or the same day of so many
 // months later, which is the last day of a month that is too short.
 function due(order, n) {
   const [year, month, day] = order.first.split('-').map(Number)
   if (order.unit === 'week') return iso(year, month - 1, day + 7 * order.every * n)
+  if (order.unit === 'day') return iso(year, month - 1, day + order.every * n)
   const at = month - 1 + order.every * n
   const last = new Date(Date.UTC(year, at + 1, 0)).getUTCDate()
   return iso(year, at, Math.min(order.day, last))

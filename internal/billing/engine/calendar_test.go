@@ -81,6 +81,7 @@ func TestIntervals(t *testing.T) {
 		{"30th in common years", "2025-01-30", "month", 30, []string{"2025-01-30", "2025-02-28", "2025-03-30"}},
 		{"29th", "2025-01-29", "month", 29, []string{"2025-01-29", "2025-02-28", "2025-03-29"}},
 		{"every 2 weeks", "2024-12-27", "2 weeks", 5, []string{"2024-12-27", "2025-01-10", "2025-01-24"}},
+		{"every 10 days", "2024-02-20", "10 days", 0, []string{"2024-02-20", "2024-03-01", "2024-03-11", "2024-03-21"}},
 		{"quarterly on the 31st", "2024-08-31", "3 months", 31,
 			[]string{"2024-08-31", "2024-11-30", "2025-02-28", "2025-05-31"}},
 	}
@@ -346,6 +347,7 @@ func TestTenYears(t *testing.T) {
 		name billing.Name
 		days []string
 	}{
+		{create("days", "2024-01-05", "14 days", 31), fortnights}, // whatever its payment day is
 		{create("month", "2024-01-31", "month", 31), monthEnds},
 		{create("leap", "2024-02-29", "year", 29), leapDays},
 		{create("weeks", "2024-01-05", "2 weeks", 5), fortnights},

@@ -47,7 +47,10 @@ func TestReport_IsWhatRunsCharge(t *testing.T) {
 		for i := range 1 + rng.IntN(8) {
 			n := w.create(one(w.today().AddDays(rng.IntN(60)-20).String(), of(fmt.Sprintf("a%d", i)),
 				func(n *billing.NewSubscription) {
-					n.Interval = civil.Interval{N: 1 + rng.IntN(3), Unit: civil.Unit(1 + rng.IntN(3))}
+					n.Interval = civil.Interval{N: 1 + rng.IntN(3), Unit: civil.Unit(1 + rng.IntN(4))}
+					if n.Interval.Unit == civil.Day {
+						n.Interval.N += 6
+					}
 					if n.Interval.Unit == civil.Week {
 						n.PaymentDay = (int(n.NextPayment.Weekday())+6)%7 + 1
 					}
@@ -57,7 +60,7 @@ func TestReport_IsWhatRunsCharge(t *testing.T) {
 					}
 					if rng.IntN(4) == 0 { // the decline is on the 31st, its retry is to come
 						n.Method = "pm_sandbox_flaky"
-						n.Interval.Unit, n.NextPayment, n.PaymentDay = civil.Year, w.today(), w.today().Day()
+						n.Interval, n.NextPayment, n.PaymentDay = civil.Interval{N: 1, Unit: civil.Year}, w.today(), w.today().Day()
 					}
 				}))
 			var err error
@@ -91,7 +94,7 @@ func TestReport_IsWhatRunsCharge(t *testing.T) {
 	}
 }
 
-// TestReport_RecurringRevenue: a week is 12/52 of a month, exactly; the sum is rounded once. Only what
+// TestReport_RecurringRevenue: a week is 12/52 of a month, exactly, and 14 days are two weeks; the sum is rounded once. Only what
 // goes on is in it.
 func TestReport_RecurringRevenue(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
@@ -105,13 +108,15 @@ func TestReport_RecurringRevenue(t *testing.T) {
 	w.create(one("2024-03-31", of("a1"), every(3, civil.Month))) // 4.33
 	w.create(one("2024-03-31", of("a2"), every(2, civil.Week)))  // 28.145
 	w.create(one("2024-03-31", of("a3"), every(1, civil.Year)))  // 1.0825
+	w.create(one("2024-03-31", of("a6"), every(14, civil.Day)))  // 28.145
+	w.create(one("2024-03-31", of("a7"), every(10, civil.Day)))  // 39.403
 	ending := w.create(one("2024-03-31", of("a4"), every(1, civil.Month)))
 	paused := w.create(one("2024-03-31", of("a5"), every(1, civil.Month)))
 	_, err := w.start().Cancel(t.Context(), ending, true)
 	mustNot(t, err)
 	_, err = w.start().Pause(t.Context(), paused)
 	mustNot(t, err)
-	if got := fmt.Sprint(forecast(t, w, 1).MRR); got != "[33.56 USD]" { // 33.5575
+	if got := fmt.Sprint(forecast(t, w, 1).MRR); got != "[101.11 USD]" { // 101.1055
 		t.Errorf("%s", got)
 	}
 }

@@ -114,6 +114,8 @@ func (s *simulation) subscription(i int) billing.NewSubscription {
 		n.Interval = civil.Interval{N: 3, Unit: civil.Month}
 	case 2:
 		n.Interval = civil.Interval{N: 1, Unit: civil.Year}
+	case 3:
+		n.Interval, n.PaymentDay = civil.Interval{N: 7 + rng.IntN(30), Unit: civil.Day}, rng.IntN(2)*n.PaymentDay
 	}
 	if rng.IntN(4) == 0 { // a trial
 		n.Start = date("2023-12-20")

@@ -317,6 +317,7 @@ func spoiltSubscriptions() []spoiling {
 		{"a period too few", "receipt for a future period", func(h *hand) { h.set("a1", schema.Period, 1) }},
 		{"all installments paid, and active", "paid off and active", func(h *hand) { h.set("a7", schema.Installments, 2) }},
 		{"too many installments paid", "too many installments", func(h *hand) { h.set("a7", schema.Paid, 4) }},
+		{"an interval in a unit of a later version", "unreadable subscription", func(h *hand) { h.set("a1", schema.Interval, "10 hours") }},
 		{"no amount", "invalid amount", func(h *hand) { h.set("a1", schema.PaymentAmount, "0.00") }},
 		{"an amount that is none", "unreadable subscription", func(h *hand) { h.set("a1", schema.PaymentAmount, "many") }},
 		{"another address", "copy of the address differs", func(h *hand) { h.set("a1", schema.Email, "eve@example.com") }},

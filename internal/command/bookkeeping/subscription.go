@@ -85,7 +85,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	f.StringVar(&amount, "amount", "", "`AMOUNT` of each payment, such as 12.99")
 	f.StringVar(&currency, "currency", "", "ISO 4217 currency `CODE` of the amount")
 	f.IntVar(&n.PaymentDay, "payment-day", 0,
-		"`DAY` of the month, 1 to 31, or of the week, 1 (Monday) to 7, if the interval is in weeks")
+		"`DAY` of the month, 1 to 31, or of the week, 1 (Monday) to 7, if the interval is in weeks; only of the first payment, if it is in days")
 	f.StringVar(&n.Method, "payment-method", "",
 		"payment method `TOKEN` from the processor, such as pm_card_visa, never a card number (default: the account's)")
 	f.StringVar((*string)(&n.Collection), "collection", "", collectionHelp+" (default: automatic)")
@@ -94,7 +94,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	f.IntVar(&n.TrialDays, "trial-days", 0,
 		"free `DAYS` at the start; the first payment is due on the first payment day after them, or on the day after them if --payment-day is not set")
 	f.Var(&next, "next-payment-date", "first due date (default: the first payment day on or after the start date)")
-	f.StringVar(&interval, "interval", "monthly", "`PERIOD` between payments: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
+	f.StringVar(&interval, "interval", "monthly", "`PERIOD` between payments: weekly, monthly, quarterly, yearly, 10 days, 2 weeks, 6 months, …")
 	f.StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME`, for an account that does not exist yet (default: UTC)")
 	f.IntVar(&n.ReminderDays, "reminder-days", billing.DefaultReminderDays,
 		"`DAYS` before a payment when its reminder is sent; 0 for no reminder")
@@ -106,14 +106,14 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !f.Changed("payment-day") && n.TrialDays == 0 {
-			return screen.Usagef("--payment-day is missing; only a subscription with --trial-days can do without it")
+		if n.Interval, err = civil.ParseInterval(interval); err != nil {
+			return screen.Usagef("--interval: %w", err)
+		}
+		if !f.Changed("payment-day") && n.TrialDays == 0 && n.Interval.Unit != civil.Day {
+			return screen.Usagef("--payment-day is missing; only a subscription with --trial-days or an interval in days can do without it")
 		}
 		if n.Amount, err = screen.ParseAmount(amount, currency); err != nil {
 			return err
-		}
-		if n.Interval, err = civil.ParseInterval(interval); err != nil {
-			return screen.Usagef("--interval: %w", err)
 		}
 		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.Value, next.Value
 		return n.Check()
@@ -152,7 +152,7 @@ func subscriptionColumns() []string {
 }
 
 func subscriptionCells(s *billing.Subscription) []any {
-	return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, methodOf(s, "")}
+	return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, dayOf(s), s.NextPayment, methodOf(s, "")}
 }
 
 // lookForLink asks the processor for the link where the customer can authenticate the open period's
@@ -271,6 +271,14 @@ func statusNote(s *billing.Subscription) string {
 	return note
 }
 
+// dayOf returns the payment day, which an interval in days does not have.
+func dayOf(s *billing.Subscription) string {
+	if s.Interval.Unit == civil.Day {
+		return ""
+	}
+	return strconv.Itoa(s.PaymentDay)
+}
+
 func (p *program) subscriptionFields(s *billing.Subscription) {
 	installments, trial := "", ""
 	if s.Installments > 0 {
@@ -285,7 +293,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	}
 	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
 		"pending", pendingText(s),
-		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", view.DueOf(s),
+		"every", s.Interval.String()+screen.Prefixed(", on day ", dayOf(s)), "period", s.Period, "due", view.DueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),
 		"installments", installments, "paused on", s.PausedOn, "created", s.Created)

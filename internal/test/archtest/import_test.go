@@ -76,7 +76,7 @@ var layers = map[string][]string{
 	"internal/demo":              {"billing", "billing/engine", "billing/job", "civil", "money", "processor", "store"},
 	"internal/field":             {},
 	"internal/httpapi":           {"call", "field", "key", "secret", "sequence", "store", "tracking", "view", "web"},
-	"internal/importing": {"billing", "billing/account", "billing/engine", "billing/settings", "book", "processor",
+	"internal/importing": {"billing", "billing/account", "billing/engine", "billing/settings", "book", "civil", "processor",
 		"sandbox", "secret", "store"},
 	"internal/key":       {"call", "field", "schema", "secret", "sequence", "store"},
 	"internal/listen":    {},
