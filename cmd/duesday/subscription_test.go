@@ -619,3 +619,41 @@ func TestSubscription_Days(t *testing.T) {
 	equal(t, "another payment day", members(c.object(exitDone, "import", "book.csv", "--update"), "existing", "notes"), []any{3, nil})
 	c.must("verify")
 }
+
+// TestAccount_Details: each flag and column sets one detail, "" removes it, and an export of accounts and
+// subscriptions is imported as it was. The history has no text of theirs.
+func TestAccount_Details(t *testing.T) {
+	c := newCLI(t)
+	const company = "株式会社, \"Ä & Söhne\""
+	c.must("account", "create", "1", "--email", "a@example.com", "--company", company, "--address-line1", "Hauptstr. 1", "--address-line2", "Hof",
+		"--postal-code", "10115", "--city", "Berlin", "--state", "BE", "--country", "DE", "--tax-id", "DE 123 456 789")
+	equal(t, "show", members(c.object(exitDone, "account", "show", "1"), "company", "address", "tax_id"), []any{company,
+		map[string]any{"line1": "Hauptstr. 1", "line2": "Hof", "postal_code": "10115", "city": "Berlin", "state": "BE", "country": "DE"}, "DE 123 456 789"})
+	contains(t, c.must("account", "show", "1"), company, "Hauptstr. 1, Hof, 10115 Berlin, BE, DE", "DE 123 456 789")
+	for _, bad := range [][]string{{"--country", "FR"}, {"--tax-id", "FR12345678901"}, {"--city", "4242 4242 4242 4242"}, {"--country", "Germany"}} {
+		if r := c.run(append([]string{"account", "update", "1"}, bad...)...); r.code == exitDone || strings.Contains(r.errors, "4242 4242 4242") {
+			t.Errorf("%v: exit %d, %s", bad, r.code, r.errors)
+		}
+	}
+	o := c.object(exitDone, "account", "update", "1", "--address-line2", "", "--country", "FR", "--tax-id", "FR12345678901")
+	equal(t, "updated", members(o, "address", "tax_id", "company"), []any{map[string]any{"line1": "Hauptstr. 1", "postal_code": "10115",
+		"city": "Berlin", "state": "BE", "country": "FR"}, "FR12345678901", company})
+	if history := c.must("history", "1"); !strings.Contains(history, "tax_id") || strings.Contains(history, "FR1234") || strings.Contains(history, "Haupt") {
+		t.Error(history)
+	}
+
+	c.create("1/1", "pm_card_visa")
+	c.create("2/1", "pm_card_visa")
+	book, accounts := c.must("export", "subscriptions"), c.must("export", "accounts")
+	other := func(args ...string) string { return c.must(append(args, "--store", "pebble:other")...) }
+	other("import", c.file("book.csv", book))
+	equal(t, "the book in another store", other("export", "subscriptions"), book)
+	equal(t, "the accounts in another store", other("export", "accounts"), accounts)
+	c.file("book.csv", strings.NewReplacer("Berlin", "Paris", ",FR,", ",DE,", "FR12345678901", "DE123456789").Replace(book))
+	c.must("import", "book.csv", "--update")
+	equal(t, "corrected by import", members(c.object(exitDone, "account", "show", "1"), "tax_id", "company"), []any{"DE123456789", company})
+	contains(t, c.must("export", "accounts", "--format", "jsonl"), `"city":"Paris"`, `"country":"DE"`)
+	c.must("account", "update", "1", "--company", "", "--address-line1", "", "--postal-code", "", "--city", "", "--state", "", "--country", "", "--tax-id", "")
+	equal(t, "removed", members(c.object(exitDone, "account", "show", "1"), "company", "address", "tax_id"), []any{nil, nil, nil})
+	c.must("verify")
+}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -18,6 +19,7 @@ type Account struct {
 	ID       string
 	Email    string
 	Name     string          // of the customer, for mail; "": not known
+	Details  party.Details   // for receipts
 	TimeZone string          // IANA name, of its subscriptions' days
 	Locale   string          // of its mail, such as pt-BR; "": English
 	Bounced  Bounce          // of its address; zero: none
@@ -67,6 +69,7 @@ func DecodeAccount(it store.Item) (*Account, error) {
 
 func (a *Account) attributes(c *codec) {
 	c.count(schema.ApplicationFee, &a.Payer.Fee, 0)
+	a.details(c)
 	c.keptStamp(schema.CreatedDate, &a.Created)
 	text(c, schema.Customer, &a.Payer.Customer)
 	text(c, schema.Email, &a.Email)
@@ -82,6 +85,21 @@ func (a *Account) attributes(c *codec) {
 	c.only(schema.SK, AccountSK)
 	textBut(c, schema.TimeZone, &a.TimeZone, "UTC")
 	attribute(c, schema.Version, &a.Version, false, store.KindNumber, readVersion, store.Int)
+}
+
+// details keeps the map's members of other tools, and an attribute of another form, which is theirs.
+func (a *Account) details(c *codec) {
+	stored := c.seek(schema.BillingDetails)
+	in := codec{stored: stored.Map(), writing: c.writing}
+	for i, f := range a.Details.Fields() {
+		text(&in, party.Names[i], f)
+	}
+	if it := in.written(); len(it) > 0 {
+		c.item.Set(schema.BillingDetails, store.M(it))
+	} else if stored.Kind() != store.KindMap {
+		c.keep(store.Attribute{Name: schema.BillingDetails, Value: stored})
+	}
+	c.err = cmp.Or(c.err, in.err)
 }
 
 func readBounce(v store.Value) Bounce {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -88,9 +89,14 @@ type HolderField struct {
 }
 
 // Holder returns these fields with the account's.
-func (n *NewSubscription) Holder(a *Account) [4]HolderField {
-	return [...]HolderField{{"customer", n.Customer, &a.Payer.Customer, "account attach"}, {"name", n.Name, &a.Name, "account update"},
+func (n *NewSubscription) Holder(a *Account) []HolderField {
+	all := []HolderField{{"customer", n.Customer, &a.Payer.Customer, "account attach"}, {"name", n.Name, &a.Name, "account update"},
 		{"locale", n.Locale, &a.Locale, "account update"}, {"fallback", n.Fallback, &a.Fallback, "account attach"}}
+	stored := a.Details.Fields()
+	for i, given := range n.Details.Fields() {
+		all = append(all, HolderField{party.Names[i], *given, stored[i], "account update"})
+	}
+	return all
 }
 
 func (n *NewSubscription) newAccount(created time.Time) *Account {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/money"
@@ -24,10 +25,11 @@ type NewSubscription struct {
 	Email        string // of the account; "" for an existing account
 	Name         string // of the customer, as Locale, Customer and Fallback for an account that does not exist yet
 	Locale       string
-	Customer     string // the processor's
-	Fallback     string // the account's second payment method
-	Product      string // the SKU's name, for customers: Settings.Products has it
-	ID           string // unique within the account, never used again
+	Details      party.Details // likewise
+	Customer     string        // the processor's
+	Fallback     string        // the account's second payment method
+	Product      string        // the SKU's name, for customers: Settings.Products has it
+	ID           string        // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
 	PaymentDay   int        // day of the month 1..31, with days that of the first payment; with weeks the ISO weekday 1..7
@@ -96,6 +98,9 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 		if e, ok := errors.AsType[*FieldError](err); ok {
 			all = append(all, e)
 		}
+	}
+	for _, err := range party.Check(n.Details, CheckText) {
+		all = append(all, err.(*FieldError))
 	}
 	return all
 }

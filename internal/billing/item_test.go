@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -53,6 +54,9 @@ func TestItem_RoundTrip(t *testing.T) {
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Fallback: "pm_2", Given: at(1),
 		Payer: payer, Created: at(2), Copying: true, Version: 3, Name: "Ada Lovelace", Locale: "pt-BR",
 		Bounced: billing.Bounce{Email: "ada@example.com", Code: "550 5.1.1", At: at(3)}}
+	for i, f := range account.Details.Fields() {
+		*f = party.Names[i]
+	}
 	readAccount, err := billing.DecodeAccount(account.Item())
 	same(t, account, readAccount, err, "Raw", "Mixed")
 	account.Copying, account.Mixed = false, true

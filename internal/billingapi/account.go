@@ -8,6 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
@@ -27,9 +28,10 @@ func (s *server) createAccount(w http.ResponseWriter, r *web.Request) error {
 		Name     string `json:"name"`
 		TimeZone string `json:"time_zone"`
 		Locale   string `json:"locale"`
+		party.Details
 	}
 	err := r.Read(&f)
-	given := billing.Account{Email: f.Email, Name: f.Name, TimeZone: f.TimeZone, Locale: f.Locale}
+	given := billing.Account{Email: f.Email, Name: f.Name, Details: f.Details, TimeZone: f.TimeZone, Locale: f.Locale}
 	if err != nil {
 		return errors.Join(err, account.Check(f.ID, given))
 	}
@@ -68,18 +70,21 @@ func (s *server) getAccount(w http.ResponseWriter, r *web.Request) error {
 
 func (s *server) updateAccount(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
-		Email    *string `json:"email"`
-		Locale   *string `json:"locale"`
-		Name     *string `json:"name"`
+		Email  *string `json:"email"`
+		Locale *string `json:"locale"`
+		Name   *string `json:"name"`
+		party.Change
 		TimeZone *string `json:"time_zone"`
 	}
-	if err := r.Read(&f); err != nil {
-		return errors.Join(err, account.Change(f).Check())
+	err := r.Read(&f)
+	c := account.Change{Email: f.Email, Locale: f.Locale, Name: f.Name, Details: f.Change, TimeZone: f.TimeZone}
+	if err != nil {
+		return errors.Join(err, c.Check())
 	}
-	if account.Change(f) == (account.Change{}) {
+	if c == (account.Change{}) {
 		return errNothing
 	}
-	a, err := account.Update(r.Context(), s.Engine.Records, r.PathValue("account"), account.Change(f))
+	a, err := account.Update(r.Context(), s.Engine.Records, r.PathValue("account"), c)
 	v, err := showAccount(w, a, err)
 	return show(w, v, err)
 }

@@ -19,6 +19,11 @@ func TestFaults_Fields(t *testing.T) {
 	for _, c := range []struct{ method, path, body, want string }{
 		{"POST", "/v1/accounts", `{"id":"a/b","email":"SECRET","locale":"SECRET","time_zone":"SECRET"}`, "id email time_zone locale"},
 		{"PATCH", "/v1/accounts/ada", `{"email":"SECRET","locale":"SECRET"}`, "email locale"},
+		{"PATCH", "/v1/accounts/ada", `{"company":"SECRET\u0000","address":{"country":"SECRET","line1":"SECRET\u0000"},"tax_id":"SECRET_"}`,
+			"address/country address/line1 company tax_id"},
+		{"POST", "/v1/accounts", `{"id":"b","email":"b@example.com","address":{"country":"FR","city":5,"SECRET":1},"tax_id":"DE123456789"}`,
+			"address address/city tax_id"},
+		{"PATCH", "/v1/accounts/ada", `{"address":"SECRET"}`, "address"},
 		{"POST", "/v1/accounts/ada/payment_methods", `{"customer":"SE CRET","payment_method":"4242424242424242","application_fee":-1}`,
 			"customer payment_method application_fee"},
 		{"POST", "/v1/accounts/ada/subscriptions", `{"id":"SE CRET","sku":"","amount":-1,"currency":"SECRET","payment_day":77,` +

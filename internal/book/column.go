@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
@@ -38,7 +39,8 @@ const (
 	locale
 	fallback
 	product
-	columns // their number
+	firstDetail // of the account, and those that follow it in party.Names
+	columns     = firstDetail + column(len(party.Names))
 )
 
 // required is the first optional column: without a payment method, the account's is charged.
@@ -49,6 +51,7 @@ var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
 	"collection", "trial_days", "customer", "name", "locale", "fallback", "product",
+	"address_line1", "address_line2", "city", "company", "country", "postal_code", "state", "tax_id", // party.Names
 }
 
 // The columns of FILE.rejected before the row's own, skipped by Read: it can be corrected in place.
@@ -65,7 +68,7 @@ const ignored = columns
 type columnSet [columns + 1]bool
 
 // Columns returns the names of the columns of a stored subscription, the seven required ones first. It
-// has a next_payment_date instead of trial_days. Customer, name, locale and fallback are its account's.
+// has a next_payment_date instead of trial_days. Those from customer to fallback, and party.Names, are its account's.
 func Columns() []string {
 	return slices.Delete(slices.Clone(columnNames[:]), int(trialDays), int(trialDays)+1)
 }

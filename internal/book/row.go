@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -39,7 +40,7 @@ type checker struct {
 func newChecker(more Check) checker {
 	usd, _ := money.ParseCurrency("USD") // there is one
 	l := ledger{seed: maphash.MakeSeed(), subscriptions: map[uint64]uint32{}, accounts: map[uint64]holder{},
-		zoneIndex: map[string]uint32{}, facts: map[uint64][4]uint32{}, products: map[string]productName{}}
+		zoneIndex: map[string]uint32{}, facts: map[uint64]facts{}, products: map[string]productName{}}
 	return checker{ledger: l, more: more, usual: money.New(100, usd)}
 }
 
@@ -57,6 +58,9 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
 		Method: t[paymentMethod], Collection: billing.Collection(t[collection]), Address: t[address], TimeZone: t[timeZone],
 		Customer: t[customer], Name: t[customerName], Locale: t[locale], Fallback: t[fallback], Product: t[product]}
+	for i, f := range n.Details.Fields() {
+		*f = t[firstDetail+column(i)]
+	}
 	if n.Email == "" {
 		c.fault(email, "is missing")
 	}
@@ -207,21 +211,22 @@ func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 
 // compareFacts compares what the row says of its customer with the account's first row.
 func (c *checker) compareFacts(line, first int, n *billing.NewSubscription) {
-	var now [4]uint32 // hashes; 0: none
-	for i, fact := range [...]string{n.Customer, n.Name, n.Locale, n.Fallback} {
-		if fact != "" {
-			now[i] = uint32(maphash.String(c.seed, fact)) | 1
+	all := n.Holder(new(billing.Account))
+	var now facts
+	for i, fact := range all {
+		if fact.Given != "" {
+			now[i] = uint32(maphash.String(c.seed, fact.Given)) | 1
 		}
 	}
-	if now == [4]uint32{} {
+	if now == (facts{}) {
 		return
 	}
 	h := maphash.String(c.seed, n.Account)
 	if first == line {
 		c.facts[h] = now
 	}
-	for i, col := range [...]column{customer, customerName, locale, fallback} {
-		if now[i] != 0 && now[i] != c.facts[h][i] {
+	for i, fact := range all {
+		if col, _ := columnNamed(fact.Name); now[i] != 0 && now[i] != c.facts[h][i] {
 			c.fault(col, "differs from the account's first row"+onLine(first)+"; use the same in every row")
 		}
 	}
@@ -253,10 +258,13 @@ type ledger struct {
 	accounts      map[uint64]holder
 	zones         []string // by holder.zone
 	zoneIndex     map[string]uint32
-	facts         map[uint64][4]uint32   // of accounts that have any
+	facts         map[uint64]facts       // of accounts that have any
 	products      map[string]productName // by SKU, few
 	key           []byte
 }
+
+// facts are hashes of what a row says of its account in billing.HolderField; 0: nothing.
+type facts [4 + len(party.Names)]uint32
 
 type productName struct {
 	name string

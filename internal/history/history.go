@@ -192,12 +192,18 @@ type field struct {
 }
 
 // accountFields contains the fields of an account's item.
-var accountFields = [...]field{{name: "application_fee", at: schema.ApplicationFee},
-	{name: "bounced", at: schema.EmailBounced, personal: true}, {name: "connected_account", at: schema.ProcessorAccount},
+var accountFields = [...]field{{name: "address.city", at: "city", in: schema.BillingDetails, personal: true},
+	{name: "address.country", at: "country", in: schema.BillingDetails, personal: true},
+	{name: "address.line1", at: "address_line1", in: schema.BillingDetails, personal: true},
+	{name: "address.line2", at: "address_line2", in: schema.BillingDetails, personal: true},
+	{name: "address.postal_code", at: "postal_code", in: schema.BillingDetails, personal: true},
+	{name: "address.state", at: "state", in: schema.BillingDetails, personal: true}, {name: "application_fee", at: schema.ApplicationFee},
+	{name: "bounced", at: schema.EmailBounced, personal: true},
+	{name: "company", at: "company", in: schema.BillingDetails, personal: true}, {name: "connected_account", at: schema.ProcessorAccount},
 	{name: "customer", at: schema.Customer, personal: true}, {name: "email", at: schema.Email, personal: true},
 	{name: "fallback_payment_method", at: schema.Fallback, personal: true}, {name: "locale", at: schema.Locale},
 	{name: "name", at: schema.Name, personal: true}, {name: "payment_method", at: schema.PaymentMethod, personal: true},
-	{name: "time_zone", at: schema.TimeZone}}
+	{name: "tax_id", at: "tax_id", in: schema.BillingDetails, personal: true}, {name: "time_zone", at: schema.TimeZone}}
 
 // subscriptionFields contains the fields of a subscription's item.
 var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress, in: schema.PaymentDetails, personal: true},

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
 )
@@ -54,6 +56,7 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 	row, probe := &m.row, n
 	if a != nil && m.Update { // otherwise Preview refuses a new subscription of the account
 		probe.Email, probe.TimeZone, probe.Customer, probe.Name, probe.Locale, probe.Fallback = "", "", "", "", "", ""
+		probe.Details = party.Details{}
 	}
 	sub, err := e.Preview(ctx, probe)
 	row.exists = errors.Is(err, billing.ErrExists)
@@ -90,6 +93,10 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 			row.account.Name = &n.Name
 		case "locale":
 			row.account.Locale = &n.Locale
+		default:
+			if i := slices.Index(party.Names[:], d.Field); i >= 0 {
+				*row.account.Details.Fields()[i] = n.Details.Fields()[i]
+			}
 		}
 	}
 	return nil

@@ -180,7 +180,9 @@ const (
 	// Of META: the rows by which lists find accounts and subscriptions.
 	LookupDate = "LookupDate" // since when every account and subscription has its rows
 	LookupFill = "LookupFill" // the id of an unfinished fill of them
-	Salt       = "Salt"       // of META: random, and never shown
+
+	BillingDetails = "BillingDetails" // of an account: what a receipt says of the one who pays
+	Salt           = "Salt"           // of META: random, and never shown
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -236,5 +238,6 @@ func Names() []string {
 		LookupDate, LookupFill,
 		"message",
 		Salt,
+		BillingDetails, "address_line1", "address_line2", "city", "company", "country", "postal_code", "tax_id",
 	}
 }

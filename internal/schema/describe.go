@@ -186,7 +186,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation, Program), typed("N", Format, Shards), typed("BOOL", Charging),
 		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After, Manual),
-		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
+		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced, BillingDetails),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Declined, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending, Changes), typed("S", TrialEnds),
@@ -216,7 +216,7 @@ func publishedFacets() []Facet {
 // recordFacets are the items of an account beyond the model.
 func recordFacets() []Facet {
 	return []Facet{
-		facet("Account", "AccountId", "ACC", []string{Email, TimeZone, PaymentMethod, CreatedDate, FanOut, Version},
+		facet("Account", "AccountId", "ACC", []string{Email, TimeZone, PaymentMethod, CreatedDate, FanOut, BillingDetails, Version},
 			PK, "ACC#123", SK, "ACC", Email, "s@s.com", CreatedDate, "2023-05-18T09:41:25.856Z", Version, 1),
 		facet("Periods", "AccountId", "SubId#SKU#Period",
 			[]string{Subscription, SKU, Period, DueDate, Status, Reason, Amount, Currency, EndedDate, Ref, Attempts},

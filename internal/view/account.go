@@ -2,8 +2,11 @@ package view
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/processor"
 )
 
@@ -13,7 +16,13 @@ func Account(a *billing.Account) Object {
 	if b := a.Bounced; b.Email != "" {
 		bounced = Object{"email", b.Email, "code", b.Code, "at", b.At}
 	}
-	return Object{"id", a.ID, "version", a.Version, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+	d := &a.Details.Address
+	address := Object{"line1?", d.Line1, "line2?", d.Line2, "postal_code?", d.PostalCode, "city?", d.City, "state?", d.State, "country?", d.Country}
+	if a.Details.Address == (party.Details{}).Address {
+		address = nil
+	}
+	return Object{"id", a.ID, "version", a.Version, "email", a.Email, "name?", a.Name, "company?", a.Details.Company,
+		"address?", address, "tax_id?", a.Details.TaxID, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
 		"locale?", a.Locale,
 		"payment_method?", a.Method, // for subscriptions without their own payment method
 		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
@@ -22,6 +31,13 @@ func Account(a *billing.Account) Object {
 		"application_fee?", a.Payer.Fee, // the platform's share of each charge, in hundredths of a percent
 		"created_at", a.Created,
 		"unfinished?", a.Copying} // not all subscriptions have the last change, so update the account again
+}
+
+// Address returns the account's address in one line.
+func Address(a *billing.Account) string {
+	d := &a.Details.Address
+	return strings.Join(slices.DeleteFunc([]string{d.Line1, d.Line2, strings.TrimSpace(d.PostalCode + " " + d.City), d.State, d.Country},
+		func(text string) bool { return text == "" }), ", ")
 }
 
 // Card returns the card for display, or nil if there is no card.

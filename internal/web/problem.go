@@ -172,9 +172,20 @@ func (r *Request) given(called string) (name string, ok bool) {
 	if r.form == nil {
 		return called, false
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(r.form).Elem()) {
-		if name, _, _ = strings.Cut(f.Tag.Get("json"), ","); name != "" && called == cmp.Or(f.Tag.Get("field"), name) {
+	return givenIn(reflect.TypeOf(r.form).Elem(), called)
+}
+
+// givenIn is given for a struct. The name of a member of an object in it has the object's name and a slash before.
+func givenIn(form reflect.Type, called string) (string, bool) {
+	for _, f := range reflect.VisibleFields(form) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && called == cmp.Or(f.Tag.Get("field"), name) {
 			return name, true
+		}
+		if name != "" && f.Type.Kind() == reflect.Struct {
+			if inner, ok := givenIn(f.Type, called); ok {
+				return name + "/" + inner, true
+			}
 		}
 	}
 	return called, false

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -19,11 +20,11 @@ import (
 
 // Check returns a FieldError for each wrong field of a new account as one error, or nil.
 func Check(id string, a billing.Account) error {
-	return errors.Join(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
+	return errors.Join(errors.Join(party.Check(a.Details, billing.CheckText)...), billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
 		billing.CheckGiven(a.TimeZone, billing.CheckZone), billing.CheckGiven(a.Locale, billing.CheckLocale))
 }
 
-// Create stores a new account with the Email, Name, Locale and TimeZone of a, and returns the
+// Create stores a new account with the Email, Name, Details, Locale and TimeZone of a, and returns the
 // account. Only Email is required. Create returns billing.ErrExists if the account exists.
 func Create(ctx context.Context, r *billing.Records, id string, a billing.Account) (*billing.Account, error) {
 	if err := Check(id, a); err != nil {
@@ -32,7 +33,7 @@ func Create(ctx context.Context, r *billing.Records, id string, a billing.Accoun
 	if err := r.MayChange(ctx); err != nil {
 		return nil, err
 	}
-	made := &billing.Account{ID: id, Email: a.Email, Name: a.Name, TimeZone: a.TimeZone, Locale: a.Locale, Created: r.Now(), Version: 1}
+	made := &billing.Account{ID: id, Email: a.Email, Name: a.Name, Details: a.Details, TimeZone: a.TimeZone, Locale: a.Locale, Created: r.Now(), Version: 1}
 	err := r.Commit(ctx, store.Put(r.Table, made.Item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) && !call.Of(ctx).Stored() {
 		return nil, fmt.Errorf("account %s %w", id, billing.ErrExists)
@@ -45,6 +46,7 @@ type Change struct {
 	Email    *string
 	Locale   *string // language of the mail to the account; "" for English
 	Name     *string // name of the customer; "" if not known
+	Details  party.Change
 	TimeZone *string // zone whose calendar days decide when subscriptions are charged from now on
 }
 
@@ -56,7 +58,9 @@ func (c Change) Check() error {
 		}
 		return check(*text)
 	}
-	return errors.Join(changed(c.Email, billing.CheckEmail), changed(c.TimeZone, billing.CheckZone),
+	var details party.Details
+	party.Apply(&details, c.Details)
+	return errors.Join(errors.Join(party.Check(details, billing.CheckText)...), changed(c.Email, billing.CheckEmail), changed(c.TimeZone, billing.CheckZone),
 		changed(c.Name, billing.CheckName), changed(c.Locale, func(locale string) error { return billing.CheckGiven(locale, billing.CheckLocale) }))
 }
 
@@ -88,6 +92,12 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 		}
 		if c.Name != nil {
 			a.Name = *c.Name
+		}
+		if c.Details != (party.Change{}) {
+			party.Apply(&a.Details, c.Details)
+			if all := party.Check(a.Details, billing.CheckText); len(all) > 0 { // the tax id may be of another country
+				return errors.Join(all...)
+			}
 		}
 		a.Copying, a.Mixed = true, false
 		return nil

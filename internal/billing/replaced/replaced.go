@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -223,6 +224,10 @@ func (c *Comparison) account(ctx context.Context, old *billing.Account, each fun
 	r.note(now.TimeZone != old.TimeZone, "time zone", "time-zone", old.TimeZone)
 	r.note(now.Name != old.Name, "name", "name", old.Name)
 	r.note(now.Locale != old.Locale, "language", "locale", old.Locale)
+	is, was := now.Details.Fields(), old.Details.Fields()
+	for i, name := range party.Names {
+		r.note(*is[i] != *was[i], strings.ReplaceAll(name, "_", " "), strings.ReplaceAll(name, "_", "-"), *was[i])
+	}
 	card.note(now.Method != old.Method, "payment method", "payment-method", secret.MaskMethod(old.Method))
 	card.note(now.Fallback != old.Fallback, "fallback", "fallback", cmp.Or(secret.MaskMethod(old.Fallback), "none"))
 	card.note(now.Payer.Customer != old.Payer.Customer, "customer", "customer", old.Payer.Customer)
@@ -237,7 +242,7 @@ func (c *Comparison) account(ctx context.Context, old *billing.Account, each fun
 // What is compared by name, or changed by runs alone. A difference of any other attribute is told by its
 // name: a person or another tool has made it. Values are not told: they may be secret.
 var (
-	accountFlags = []string{schema.Email, schema.Name, schema.TimeZone, schema.Locale, schema.PaymentMethod, schema.Fallback, schema.Customer,
+	accountFlags = []string{schema.BillingDetails, schema.Email, schema.Name, schema.TimeZone, schema.Locale, schema.PaymentMethod, schema.Fallback, schema.Customer,
 		schema.ProcessorAccount, schema.ApplicationFee,
 		schema.CreatedDate, schema.EmailBounced, schema.FanOut, schema.MethodDate, schema.Version}
 	subscriptionFlags = []string{schema.SKU, schema.PaymentAmount, schema.Pending, schema.PaymentDay, schema.PaymentMethod,

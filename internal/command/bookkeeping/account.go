@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
@@ -33,12 +35,23 @@ func (p *program) accountCreate() *cobra.Command {
 	c.Flags().StringVar(&n.Email, "email", "", "email `ADDRESS` for reminders and receipts")
 	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that determines the account's current date (default: UTC)")
 	c.Flags().StringVar(&n.Name, "name", "", "customer's `NAME`, for mail and receipts")
+	detailFlags(c.Flags(), &n.Details, "")
 	session.LocaleFlag(c, &n.Locale)
 	session.Required(c, "email")
 	return session.Checked(c, func(args []string) error { // invalid values must not create a store
 		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(n.Email), checkZone(n.TimeZone, n.TimeZone != ""),
-			session.CheckLocale(n.Locale), billing.CheckName(n.Name))
+			session.CheckLocale(n.Locale), account.Check(args[0], n))
 	})
+}
+
+// detailFlags adds a flag for each of the account's details. removal is the end of their help.
+func detailFlags(f *pflag.FlagSet, d *party.Details, removal string) {
+	help := [...]string{"first `LINE` of the billing address", "second `LINE` of the billing address", "`CITY` of the billing address",
+		"customer's company `NAME`, for receipts", "ISO 3166-1 `CODE` of the billing address's country, such as DE", "postal `CODE` of the billing address",
+		"`STATE` or region of the billing address", "customer's tax `ID`; in an EU country, a VAT ID must be one of that country"}
+	for i, text := range d.Fields() {
+		f.StringVar(text, strings.ReplaceAll(party.Names[i], "_", "-"), "", help[i]+removal)
+	}
 }
 
 func checkZone(zone string, given bool) error {
@@ -105,7 +118,8 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	if b := a.Bounced; b.Email != "" {
 		bounced = b.Email + " on " + view.Date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
 	}
-	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", screen.Text(v, "time_zone"), "locale", a.Locale,
+	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "company", a.Details.Company, "address", view.Address(a),
+		"tax id", a.Details.TaxID, "bounced", bounced, "time zone", screen.Text(v, "time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
 		"connected account", a.Payer.At, "application fee", fee, "payment method", a.Method, "fallback", a.Fallback,
 		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", change)
@@ -137,6 +151,7 @@ func (p *program) accountList() *cobra.Command {
 
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale, name string
+	var details party.Details
 	var change account.Change
 	c := p.StoreLeaf("update ACCOUNT", session.Need{}, func(ctx context.Context, s *session.Session, args []string) error {
 		old, err := s.Account(ctx, args[0])
@@ -153,14 +168,18 @@ func (p *program) accountUpdate() *cobra.Command {
 	f.StringVar(&email, "email", "", "new email `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "new IANA time zone `NAME`")
 	f.StringVar(&name, "name", "", "customer's `NAME`, for mail and receipts; \"\" removes it")
+	detailFlags(f, &details, "; \"\" removes it")
 	session.LocaleFlag(c, &locale)
 	return session.Checked(c, func([]string) error {
 		change = account.Change{Email: screen.Given(f, "email", email), TimeZone: screen.Given(f, "time-zone", zone),
 			Locale: screen.Given(f, "locale", locale), Name: screen.Given(f, "name", name)}
+		for i, text := range details.Fields() {
+			*change.Details.Fields()[i] = screen.Given(f, strings.ReplaceAll(party.Names[i], "_", "-"), *text)
+		}
 		if change == (account.Change{}) {
 			return screen.Usagef("%s: nothing to change; set at least one flag", p.Command)
 		}
-		return cmp.Or(checkZone(zone, change.TimeZone != nil), session.CheckLocale(locale), billing.CheckName(name))
+		return cmp.Or(checkZone(zone, change.TimeZone != nil), session.CheckLocale(locale), change.Check())
 	})
 }
 

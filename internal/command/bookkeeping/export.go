@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
@@ -27,8 +28,8 @@ import (
 // These are the columns of exports, which are the names of members in the views. The columns of
 // subscriptions match the columns that import accepts, so that another store can import the file.
 var (
-	accountColumns = []string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
-		"fallback_payment_method"}
+	accountColumns = append([]string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
+		"fallback_payment_method"}, party.Names[:]...)
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
 		"currency", "charge", "kind", "number", "email", "refunded", "note"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
@@ -95,7 +96,14 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 	switch what {
 	case "accounts":
 		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.Engine.Accounts(ctx)),
-			func(a *billing.Account) view.Object { return row(view.Account(a), "id", "account") })
+			func(a *billing.Account) view.Object {
+				v := row(view.Account(a), "id", "account")
+				for _, name := range []any{"company?", "address?", "tax_id?"} { // detailsOf has them
+					at := slices.Index(v, name)
+					v = slices.Delete(v, at, at+2)
+				}
+				return append(v, detailsOf(a)...)
+			})
 	case "receipts":
 		reversals, err := gatherReversals(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)))
 		if err != nil {
@@ -123,6 +131,14 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 			func(r *billing.ReversalRecord) view.Object { return row(view.Reversal(r), "", "") })
 	}
 	return p.exportBook(ctx, s, f, w, bar)
+}
+
+// detailsOf returns the account's details as columns.
+func detailsOf(a *billing.Account) (v view.Object) {
+	for i, text := range a.Details.Fields() {
+		v = append(v, party.Names[i]+"?", *text)
+	}
+	return v
 }
 
 // row returns the view as a row of an export, in which amounts are decimal texts, and the member old is
@@ -171,6 +187,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 		}
 		row := append(viewBookRow(sub), "customer?", holder.Payer.Customer, "name?", holder.Name, "locale?", holder.Locale,
 			"fallback?", fallback, "product?", now.Products[sub.SKU])
+		row = append(row, detailsOf(holder)...)
 		if f.all {
 			row = append(row, "status", sub.Status)
 		}
