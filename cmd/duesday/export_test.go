@@ -22,8 +22,8 @@ func TestExport(t *testing.T) {
 	o := decode(t, c.must("export", "receipts", "--format", "jsonl")).(map[string]any)
 	equal(t, "receipt", members(o, "account", "period", "amount"), []any{"1", 0, "12.99"})
 	equal(t, "accounts", c.must("export", "accounts"), "account,email,time_zone,created_at,name,locale,customer,"+
-		"payment_method,fallback_payment_method\n"+
-		"1,a@example.com,UTC,2026-03-15T10:30:00.000Z,,,,,\n2,b@example.com,UTC,2026-03-15T10:30:00.000Z,,,,,\n")
+		"payment_method,fallback_payment_method,address_line1,address_line2,city,company,country,postal_code,state,tax_id\n"+
+		"1,a@example.com,UTC,2026-03-15T10:30:00.000Z,,,,,,,,,,,,,\n2,b@example.com,UTC,2026-03-15T10:30:00.000Z,,,,,,,,,,,,,\n")
 	contains(t, c.must("export", "accounts", "--json"), `{"account":"1",`)
 
 	if out := c.must("export", "subscriptions", "--out", "out.csv"); out != "" {
@@ -31,9 +31,10 @@ func TestExport(t *testing.T) {
 	}
 	equal(t, "subscriptions", c.read("out.csv"),
 		"account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date,next_payment_date,interval,"+
-			"time_zone,reminder_days,installments,address,collection,customer,name,locale,fallback,product\n"+
-			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,,,,,,,\n2,b@example.com,1,news,12.99,USD,"+
-			"31,pm_card_visa,,2026-03-31,month,UTC,7,,,,,,,,\n")
+			"time_zone,reminder_days,installments,address,collection,customer,name,locale,fallback,product,address_line1,"+
+			"address_line2,city,company,country,postal_code,state,tax_id\n"+
+			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,,,,,,,,,,,,,,,\n2,b@example.com,1,news,12.99,USD,"+
+			"31,pm_card_visa,,2026-03-31,month,UTC,7,,,,,,,,,,,,,,,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
 	}

@@ -136,7 +136,7 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 	flags := map[string]string{"amount": "13.00", "payment-day": "20", "payment-method": "pm_card_mastercard", "collection": "manual",
 		"reminder-days": "9", "address": "1 Road", "sku": "other", "email": "n@example.com", "time-zone": "Asia/Tokyo", "locale": "de", "name": "Ann Smith",
 		"company": "Ann", "address-line1": "Hauptstr.1", "address-line2": "B4", "city": "Ulm", "postal-code": "89073", "state": "BW", "country": "DE",
-		"tax-id": "DE123456789",
+		"tax-id":   "DE123456789",
 		"customer": "", "fallback": "pm_card_visa", "connected": "", "fee": ""}
 	asks := []string{"from", "notify", "where", "prices", "yes", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
 	c := newCLI(t)
