@@ -99,7 +99,7 @@ type Subscription struct {
 	Period       int // the period to be paid next, from 0
 	Installments int // 0: no end
 	Paid         int
-	Kept         string // for how many months receipts are kept; see KeptMonths
+	Kept         string // for how many months receipts are kept; see package kept
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
 	RequestedAt  time.Time      // when it was; of a canceled one: of that, or of its end; zero: none, or by an older Duesday

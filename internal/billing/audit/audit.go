@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -321,7 +322,7 @@ func (s *audited) earliest(period int) time.Time {
 // expired reports whether the receipt of the period, processed at that time, may have expired. The
 // subscription tells for how long it was kept; else the shortest time of the settings counts.
 func (a *auditor) expired(s *audited, period int, processed time.Time) bool {
-	months, known := billing.KeptMonths(a.texts[s.kept], period)
+	months, known := kept.Months(a.texts[s.kept], period)
 	if !known {
 		months = a.o.ReceiptMonths
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
@@ -126,7 +127,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	k.next, k.email, k.created = int32(max(0, s.Period)), uint32(a.hash(s.Email)), civil.Of(s.Created)
 	k.status, k.sku, k.kept = a.once(string(s.Status)), a.once(s.Name.SKU), a.once(s.Kept)
 	k.anchor, k.from, k.day = s.Anchor, int32(s.AnchorPeriod), uint8(s.PaymentDay)
-	if months := billing.LeastKept(s.Kept); months > 0 && (a.kept == 0 || months < a.kept) {
+	if months := kept.Least(s.Kept); months > 0 && (a.kept == 0 || months < a.kept) {
 		a.kept = months
 	}
 	k.pastDue = s.Status == billing.PastDue && s.Requested != billing.RequestCancel

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -71,7 +72,7 @@ func (e *Engine) bookCharge(s *billing.Subscription, in processor.Intent, period
 // returns the other writes: the receipt and its mail, and the deletion of the record.
 func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billing.EndedPeriod, today civil.Date) []write {
 	past := rec.Period < s.Period
-	months, known := billing.KeptMonths(s.Kept, rec.Period)
+	months, known := kept.Months(s.Kept, rec.Period)
 	if s.Open != nil && s.Open.Period == rec.Period && len(s.Open.Attempts) > 0 {
 		rec.Recovered = billing.RecoveredDecline
 	}
@@ -80,7 +81,7 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billin
 	}
 	switch {
 	case !past:
-		s.NoteKept(s.Period, e.cfg.ReceiptMonths)
+		s.Kept = kept.Note(s.Kept, s.Period, e.cfg.ReceiptMonths)
 	case known:
 		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
 	}

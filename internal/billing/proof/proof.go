@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 )
@@ -96,7 +97,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 	}
 	s := p.sub
 	p.Name = s.Name
-	if months, known := billing.KeptMonths(s.Kept, p.Period); known {
+	if months, known := kept.Months(s.Kept, p.Period); known {
 		p.ReceiptMonths = months
 	}
 	due, dueErr := s.Schedule().Due(p.Period)
