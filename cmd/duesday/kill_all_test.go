@@ -217,11 +217,15 @@ func (k *killedStore) kill(kind string, c *exec.Cmd) bool {
 	line := strings.Join(c.Args[1:3], " ")
 	usual := cmp.Or(k.took[line], k.least+50*time.Millisecond)
 	begun := time.Now()
+	var out bytes.Buffer
+	if c.Stdout == nil {
+		c.Stdout = &out
+	}
 	hit, err := strike(k.t, c, after(k.least/2+time.Duration(k.random.Int64N(int64(usual)))))
 	if hit {
 		k.kills[kind]++
-	} else if k.took[line] = time.Since(begun); err != nil {
-		k.accept(c, "")
+	} else if k.took[line] = time.Since(begun); err != nil && !k.tells(c, out.Bytes()) {
+		k.accept(c, out.String())
 	}
 	return hit
 }
@@ -274,19 +278,29 @@ func (k *killedStore) clean(name, since string, allowed ...string) {
 	c := k.commandOn(name, "verify")
 	out, _ := c.Output()
 	code := c.ProcessState.ExitCode()
-	if found := problems.FindSubmatch(out); found != nil && code == exitFailed {
-		n := 0
-		for _, problem := range append(allowed, unmet) {
-			n += strings.Count(string(out), problem)
-		}
-		if fmt.Sprint(n) == string(found[1]) {
-			k.moves["verify tells of a new dispute, or of a charge after the copy"]++
-			return
-		}
+	if k.tells(c, out, allowed...) {
+		return
 	}
 	if code != exitDone || !strings.Contains(string(out), "The audit is clean") {
 		k.t.Errorf("after %s: exit %d\n%s%s", since, code, c.Stderr, out)
 	}
+}
+
+// tells reports whether an audit has found problems, and none but those that are allowed or that no run has met yet.
+func (k *killedStore) tells(c *exec.Cmd, out []byte, allowed ...string) bool {
+	found := problems.FindSubmatch(out)
+	if found == nil || c.ProcessState.ExitCode() != exitFailed {
+		return false
+	}
+	n := 0
+	for _, problem := range append(allowed, unmet) {
+		n += strings.Count(string(out), problem)
+	}
+	if fmt.Sprint(n) != string(found[1]) {
+		return false
+	}
+	k.moves["verify tells of a new dispute, or of a charge after the copy"]++
+	return true
 }
 
 // round kills one process, or finds that it was too late.
