@@ -526,7 +526,9 @@ func (g *generator) next() *sent {
 			g.spoil(v, o.body.Schema.Value)
 		}
 		r.body = g.text(v)
-		if text, ok := v[map[string]string{"createAccount": "id", "createRefund": "account"}[o.Operation]].(string); ok {
+		var sent map[string]any // g.text may have damaged a value
+		_ = json.Unmarshal([]byte(r.body), &sent)
+		if text, ok := sent[map[string]string{"createAccount": "id", "createRefund": "account"}[o.Operation]].(string); ok {
 			r.account = text
 		}
 	}
