@@ -47,6 +47,21 @@ func TestChangeDay_TheLastOneCounts(t *testing.T) {
 	})
 }
 
+// TestChangeDay_WhileOpen: the schedule begins after the open period, whose plan and date are known all the same.
+func TestChangeDay_WhileOpen(t *testing.T) {
+	due := day(t, "2026-03-15")
+	s := &Subscription{Status: Active, Interval: Monthly, Anchor: due, PaymentDay: 15, Open: &OpenPeriod{Due: due}}
+	if err := s.ChangeTerms(Change{PaymentDay: new(20)}, due); err != nil {
+		t.Fatal(err)
+	}
+	if begins, err := s.Begins(); begins != day(t, "2026-04-20") || err != nil {
+		t.Errorf("begins on %s, %v", begins, err)
+	}
+	if next := s.Upcoming(2); len(next) != 2 || next[0].Due != due || next[1].Due != day(t, "2026-04-20") {
+		t.Errorf("upcoming: %+v", next)
+	}
+}
+
 func TestChangeDay_Early(t *testing.T) {
 	for _, c := range []struct{ today, due, want string }{
 		{"2026-03-09", "2026-03-15", "2026-03-10"}, // the day after today

@@ -89,9 +89,11 @@ func (s *Subscription) SKUOf(o *OpenPeriod) string { return cmp.Or(o.SKU, s.SKU)
 // Begins returns the due date of the pending change's first period, not open; else of the plan's.
 func (s *Subscription) Begins() (due civil.Date, err error) {
 	for period := s.Period; ; period++ {
+		if s.Open != nil && s.Open.Period == period {
+			continue // the schedule may begin after it
+		}
 		due, err = s.Schedule().Due(period)
-		open := s.Open != nil && s.Open.Period == period
-		if err != nil || !open && (s.Pending == nil || !due.Before(s.Pending.From)) {
+		if err != nil || s.Pending == nil || !due.Before(s.Pending.From) {
 			return due, err
 		}
 	}
@@ -117,13 +119,13 @@ type Upcoming struct {
 func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 	charged := (s.Status == Active || s.Status == ParkedState) && s.Requested != RequestCancel && s.Requested != RequestPause
 	for period := s.Period; charged && len(list) < n; period++ {
+		open := s.Open != nil && s.Open.Period == period
 		due, err := s.Schedule().Due(period)
-		if err != nil || s.Installments > 0 && s.Paid+period-s.Period >= s.Installments {
+		if err != nil && !open || s.Installments > 0 && s.Paid+period-s.Period >= s.Installments {
 			break
 		}
 		u := Upcoming{Period: period, Due: due}
 		u.SKU, u.Amount = s.PlanOn(due)
-		open := s.Open != nil && s.Open.Period == period
 		if open {
 			u.Due, u.SKU, u.Amount = s.Open.Due, s.SKUOf(s.Open), s.Open.Amount
 		}
