@@ -54,8 +54,8 @@ func (f *form) amount(p price) (a money.Amount) {
 	c, err := money.ParseCurrency(p.Currency)
 	if p.Currency == "" {
 		f.add(billing.Invalid("currency", "is missing"))
-	} else if err != nil {
-		f.add(billing.Invalid("currency", "must be an ISO 4217 code such as EUR"))
+	} else if err != nil || c.Code() != p.Currency { // the command line reads lower case, too
+		f.add(billing.Invalid("currency", "must be an ISO 4217 code in upper case, such as EUR"))
 	}
 	if err != nil { // check the amount in any currency
 		c, _ = money.ParseCurrency("EUR")

@@ -48,7 +48,7 @@ type subscriptionForm struct {
 	ID  string `json:"id" field:"subscription"`
 	SKU string `json:"sku"`
 	price
-	PaymentDay   int                `json:"payment_day"`
+	PaymentDay   int                `json:"payment_day" empty:"no"`
 	Method       string             `json:"payment_method"`
 	Collection   billing.Collection `json:"collection" empty:"no"`
 	Start        string             `json:"start_date" empty:"no"`

@@ -193,8 +193,8 @@ func (s *Service) receiptRef(ctx context.Context, sub *billing.Subscription, o O
 		case r.ID != sub.ID || r.Period != o.Period || r.Kind == billing.Imported, // an imported one may lack its period
 			r.Kind == billing.Overpayment:
 		case r.Kind == billing.External:
-			return "", fmt.Errorf("subscription %s: period %d has a manual payment%s; return the money the way it was paid: %w",
-				sub.Name, o.Period, after(", ", r.Charge), billing.ErrState)
+			return "", fmt.Errorf("subscription %s: period %d has a manual payment; return the money the way it was paid: %w",
+				sub.Name, o.Period, billing.ErrState)
 		default:
 			ref = cmp.Or(ref, r.Charge)
 		}
