@@ -19,10 +19,10 @@ import (
 type orderForm struct {
 	Merchant      *string       `json:"merchant"` // nil: the merchant of the key
 	Kind          tracking.Kind `json:"kind"`
-	Amount        int64         `json:"amount"`
+	Amount        int64         `json:"amount" empty:"no"`
 	Currency      string        `json:"currency"`
 	Price         string        `json:"price" decides:"amount currency"`
-	Payments      int           `json:"payments"`
+	Payments      int           `json:"payments" empty:"no"`
 	Description   string        `json:"description"`
 	Customer      string        `json:"customer"`
 	Email         string        `json:"email" decides:"customer"`

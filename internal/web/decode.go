@@ -92,7 +92,7 @@ func (d *decoder) object(text json.RawMessage, v reflect.Value, at string) {
 			before := len(d.wrong)
 			if f.Tag.Get("empty") == "no" && string(bytes.TrimSpace(member)) == `""` { // perhaps of an unset variable
 				d.add(at+"/"+name, "invalid", "must not be empty; leave the field out instead")
-			} else if f.Tag.Get("empty") == "no" && f.Type.Kind() == reflect.Int && strings.Trim(string(member), "-0 \t\r\n") == "" {
+			} else if f.Tag.Get("empty") == "no" && reflect.Zero(f.Type).CanInt() && strings.Trim(string(member), "-0 \t\r\n") == "" {
 				d.add(at+"/"+name, "invalid", "must not be 0; leave the field out instead")
 			}
 			if d.value(member, v.FieldByIndex(f.Index), at+"/"+name); len(d.wrong) > before {

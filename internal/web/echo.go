@@ -49,7 +49,8 @@ func (r *Request) values() (all []string) {
 	}
 	var body map[string]any
 	_ = json.Unmarshal(r.body, &body) // an invalid body has none of these fields
-	for _, name := range [...]string{"id", "account", "subscription", "sku", "email", "name", "customer", "merchant", "stripe_account"} {
+	for _, name := range [...]string{"id", "account", "subscription", "sku", "email", "name", "customer", "merchant", "stripe_account",
+		"connected_account", "payment_method", "fallback_payment_method", "price"} {
 		if text, ok := body[name].(string); ok {
 			all = append(all, text) // whatever it looks like
 		}

@@ -289,7 +289,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	mustNot(t, err)
 	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 1})
 	wantErr(t, err, billing.ErrState)
-	wantText(t, err, "manual payment, cash")
+	wantText(t, err, "manual payment; return the money")
 
 	w.goTo(date("2024-12-31")) // both receipts have expired; the last charge is still known
 	if len(w.inAccount("REC#")) != 0 {
