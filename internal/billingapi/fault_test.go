@@ -53,6 +53,7 @@ func TestFaults_Fields(t *testing.T) {
 		{"POST", "/v1/accounts/ada/card_links", `{"subscription":"SE CRET"}`, "subscription"},
 		{"POST", "/v1/keys", `{"name":"shop","scope":"read","merchant":""}`, "merchant"}, // it would see everybody
 		{"POST", subscription + "/skip", `{"until":""}`, "until"},
+		{"POST", "/v1/accounts/ada/subscriptions", `{"id":"s9","sku":"k","amount":1000000000000,"currency":"EUR","payment_day":1}`, "amount"},
 		{"GET", "/v1/subscriptions?status=&email=%FF&sku=" + strings.Repeat("SECRET", 100), "", "email sku status"},
 		{"POST", "/v1/accounts/ada/subscriptions", `{"sku":5,"amount":"12.99","currency":978,"trial_days":"14","start_date":"SECRET","SECRET":[]}`,
 			"# amount currency sku start_date id trial_days"},

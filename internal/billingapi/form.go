@@ -46,6 +46,10 @@ type price struct {
 	Currency string `json:"currency" empty:"no"`
 }
 
+// maxAmount is the largest amount, in minor units: Stripe takes twelve digits at most. Sums of larger ones could
+// overflow, and the report would fail for all.
+const maxAmount = 999_999_999_999
+
 // amount parses a price. It returns the zero Amount if the price is absent or invalid.
 func (f *form) amount(p price) (a money.Amount) {
 	if p == (price{}) {
@@ -60,8 +64,8 @@ func (f *form) amount(p price) (a money.Amount) {
 	if err != nil { // check the amount in any currency
 		c, _ = money.ParseCurrency("EUR")
 	}
-	if p.Amount == nil || *p.Amount <= 0 {
-		f.add(billing.Invalid("amount", "must be a whole number of minor units above zero, such as 500 for 5.00 EUR"))
+	if p.Amount == nil || *p.Amount <= 0 || *p.Amount > maxAmount {
+		f.add(billing.Invalid("amount", "must be a whole number of minor units, 1 to 999999999999, such as 500 for 5.00 EUR"))
 		return a
 	}
 	return money.New(*p.Amount, c)
