@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -245,6 +246,9 @@ func newWorld(t *testing.T) *world {
 		ring.Wait()
 		receiver.Close()
 		transport.CloseIdleConnections()
+		if disk, ok := w.store.Store.(io.Closer); ok {
+			err = errors.Join(err, disk.Close())
+		}
 		return err
 	})
 	t.Cleanup(func() { _ = w.stop() })
