@@ -93,12 +93,13 @@ func (s *server) createRun(w http.ResponseWriter, r *web.Request) error {
 }
 
 // start stores the run's record and passes the run to Runs.
-func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind, day civil.Date) (v any, err error) {
+func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind, day civil.Date) (any, error) {
 	if !s.Runs.busy.CompareAndSwap(false, true) {
 		return nil, errBusy
 	}
+	taken := false // stays so after an error, and after a panic, which the server survives
 	defer func() {
-		if err != nil {
+		if !taken {
 			s.Runs.busy.Store(false)
 		}
 	}()
@@ -111,18 +112,19 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
+		if !taken {
 			release()
 		}
 	}()
 	call.Of(ctx).Object = "runs/" + run.PathID()
 	process := run.Process
 	run.Process = "" // until the run begins
-	if err = call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
+	if err := call.Commit(ctx, e.Store, run.Write(e.Table)); err != nil {
 		return nil, err
 	}
 	run.Process = process
 	begun := viewRun(&job.Report{Run: *run, State: job.Running})
+	taken = true
 	s.Runs.work <- func(ctx context.Context) {
 		defer release()
 		s.execute(ctx, e, run, day)
@@ -143,6 +145,7 @@ func claim(ctx context.Context, e *engine.Engine, run *billing.Run) (release fun
 	leases := worker.Leases{Records: e.Records, Length: e.Sharing.Lease, Ticker: e.Sharing.Ticker}
 	l, err := leases.Acquire(ctx, requested, "RUN", run.ID)
 	if l == nil {
+		c.End()
 		return nil, cmp.Or(err, error(errBusy))
 	}
 	always := context.WithoutCancel(ctx)

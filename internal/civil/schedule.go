@@ -90,9 +90,9 @@ func pastLastYear(n int) error {
 }
 
 // FirstOnOrAfter returns the first payment day on or after d. For weeks, this is the first date on
-// the ISO weekday day. Otherwise, it is the first date on that day of the month, or on
-// the last day of a shorter month; for days, only the first payment is due on such a date. If day is out of range, the error contains the range. If the
-// date is after the year 9999, the error wraps [ErrRange].
+// the ISO weekday day. Otherwise, it is the first date on that day of the month, or on the last day
+// of a shorter month; for days, only the first payment is due on such a date. If day is out of
+// range, the error contains the range. If the date is after the year 9999, the error wraps [ErrRange].
 func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	if err := checkDay(day, i); err != nil {
 		return Date{}, err

@@ -59,7 +59,8 @@ func New(o Options) *Service {
 
 func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
 
-// All yields the endpoints, which the caller must not change. One that cannot be read is paused. An error ends the sequence.
+// All yields the endpoints, which the caller must not change. One that cannot be read is paused. An error ends the
+// sequence.
 func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
 	return func(yield func(*Endpoint, error) bool) {
 		for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.table, Partition: endpointsPK}) {

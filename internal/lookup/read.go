@@ -60,8 +60,8 @@ func Subscriptions(ctx context.Context, e *billing.Records, f Filter, after stri
 	return items(ctx, e, f.rows(ctx, e, after), after, fits, billing.DecodeSubscription)
 }
 
-// rowsAtOnce is the number of rows of each partition that are read before their items. The partitions are read together, because
-// a subscription whose status changes between two reads could be missing.
+// rowsAtOnce is the number of rows of each partition that are read before their items. The partitions are read
+// together, because a subscription whose status changes between two reads could be missing.
 const rowsAtOnce = 256
 
 // rows yields the filter's rows, starting with the row after.
