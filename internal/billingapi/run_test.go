@@ -53,6 +53,18 @@ func TestRuns_One(t *testing.T) {
 	w.must("POST", "/v1/runs", `{"kind":"verify"}`)
 }
 
+// TestRuns_AfterAPanic: a run whose acceptance panicked is not under way.
+func TestRuns_AfterAPanic(t *testing.T) {
+	w := newWorld(t)
+	w.claims = new(store.Claims)
+	w.restart()
+	w.faults.bad.Store(true)
+	if a := w.ask("admin", "POST", "/v1/runs", "bad", `{"kind":"payments"}`); a.status != 500 {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	w.must("POST", "/v1/runs", `{"kind":"payments"}`)
+}
+
 // TestRuns_OneOfAllProcesses: while one process runs what was requested, no other accepts a request, whatever the
 // kind. The end frees it, and so does the death of the process.
 func TestRuns_OneOfAllProcesses(t *testing.T) {

@@ -212,6 +212,7 @@ type faulty struct {
 	left atomic.Int64 // commits until everything fails; 0: never
 	lost atomic.Bool  // the reply of the last one of them is lost
 	dead atomic.Bool
+	bad  atomic.Bool  // the next commit of a request panics
 	done atomic.Int64 // commits
 	scan func()       // called at each scan; may be nil
 }
@@ -226,6 +227,9 @@ func (f *faulty) Scan(ctx context.Context, sc store.Scan) iter.Seq2[store.Item, 
 func (f *faulty) Commit(ctx context.Context, writes ...store.Write) error {
 	if f.dead.Load() {
 		return store.ErrClosed
+	}
+	if !writes[0].Set.Has(schema.UsedDate) && f.bad.CompareAndSwap(true, false) {
+		panic("planted")
 	}
 	err := f.Store.Commit(ctx, writes...)
 	if err != nil || writes[0].Set.Has(schema.UsedDate) { // the key's last use is stored beside the request, at any time
