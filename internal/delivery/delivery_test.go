@@ -412,3 +412,17 @@ func TestEffect_UnreadableSettings(t *testing.T) {
 		t.Error(n)
 	}
 }
+
+// TestLanes: a lane is kept while its endpoint is slow, and no longer than it has messages otherwise.
+func TestLanes(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	w.create(r.URL)
+	slow := w.create("http://127.0.0.1:1")
+	w.cause("a", "period.paid")
+	x := w.sender()
+	w.drain(x)
+	if l := x.lanes[slow.ID]; len(x.lanes) != 1 || l == nil || l.slow != 1 {
+		t.Errorf("%d lanes, %+v", len(x.lanes), l)
+	}
+}

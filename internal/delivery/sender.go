@@ -50,11 +50,12 @@ type Sender struct {
 
 // A lane contains the messages for one endpoint. Sender.mu guards it.
 type lane struct {
-	rows    []queued
-	full    bool // a row did not fit
-	workers int
-	slow    int       // how often in a row the endpoint was slow
-	until   time.Time // no requests before this time
+	endpoint string
+	rows     []queued
+	full     bool // a row did not fit
+	workers  int
+	slow     int       // how often in a row the endpoint was slow
+	until    time.Time // no requests before this time
 }
 
 // queued is a message with its row.
@@ -183,7 +184,7 @@ func (s *Sender) enqueue(ctx context.Context, it store.Item) error {
 	defer s.mu.Unlock()
 	l := s.lanes[m.Endpoint]
 	if l == nil {
-		l = new(lane)
+		l = &lane{endpoint: m.Endpoint}
 		s.lanes[m.Endpoint] = l
 	}
 	switch {
@@ -207,7 +208,10 @@ func (s *Sender) work(l *lane) {
 	for {
 		s.mu.Lock()
 		if len(l.rows) == 0 || s.ctx.Err() != nil {
-			if l.workers--; l.full && l.workers == 0 {
+			if l.workers--; l.workers == 0 && l.slow == 0 {
+				delete(s.lanes, l.endpoint) // which may be deleted, or idle for long
+			}
+			if l.full && l.workers == 0 {
 				l.full = false
 				select {
 				case s.wake <- struct{}{}:
@@ -218,6 +222,7 @@ func (s *Sender) work(l *lane) {
 			return
 		}
 		q := l.rows[0]
+		l.rows[0] = queued{} // the array would keep it
 		l.rows = l.rows[1:]
 		s.mu.Unlock()
 		r, err := s.attempt(l, q.row, q.Message)

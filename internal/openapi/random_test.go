@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func TestRandomRequests(t *testing.T) {
 			never = append(never, o.Operation)
 		}
 	}
-	if n >= 20_000 && len(never) > 4 || n >= 200_000 && len(never) > 0 {
+	if n >= 20_000 && len(never) > 4 || n >= 200_000 && len(never) > 1 {
 		t.Errorf("%v never succeeded: this tries too little", never)
 	}
 	if err := w.stop(); err != nil {
@@ -178,12 +179,18 @@ func withoutEmpty(r *http.Request, body []byte) []byte {
 	return text
 }
 
+// storedName matches the subscription in the name of an account's subscription, whose account is hidden.
+var storedName = regexp.MustCompile("…/[^ :]+")
+
 // answer checks what openapi.json does not say.
 func (j *judge) answer(r *sent, a *http.Response, text []byte, id string) error {
 	api := strings.HasPrefix(r.target, "/v1") && r.op != nil
 	var p struct{ Code, Object string }
 	_ = json.Unmarshal(text, &p)                                                                         // a list of lines has none
 	shown := strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(string(text), id, ""), p.Object, "")) // Object is another request's
+	if r.values["subscription"] == "" && !bytes.Contains(r.body, []byte("subscription")) {
+		shown = storedName.ReplaceAllString(shown, "") // the request did not name it
+	}
 	hidden := map[string]string{merchant: otherMerchant, otherMerchant: merchant}[r.who.merchant]
 	switch {
 	case a.StatusCode >= 500:
