@@ -49,6 +49,7 @@ func TestServe_TwoMonths(t *testing.T) {
 		"5,e@example.com,1,gym,9.00,EUR,20,pm_card_visa\n6,f@example.com,1,gym,9.00,EUR,5,pm_card_authenticationRequired\n"))
 	c.must("settings", "set", "sender=Ada's Gym <billing@gym.example>", "daily=06:10,18:10", "time-zone=Europe/Berlin")
 	begin, last := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "2026-02-28" // a busy machine comes further
+	var cancelled string
 	beside := [][]string{nil, {"subscription", "cancel", "5/1"}, {"receipt", "list", "1"}, nil}
 	for range 4 {
 		v, stop := c.serveBy(time.Now, "--clock", begin.Format(time.RFC3339)+",240h/s", "--heartbeat", monitor.URL)
@@ -60,6 +61,7 @@ func TestServe_TwoMonths(t *testing.T) {
 		}
 		<-shown.After(8 * 24 * time.Hour)
 		if len(beside[0]) > 0 {
+			c.until("5/1 paid January", func() bool { return len(c.list("receipt", "list", "5")) > 0 })
 			// By this clock a moment of a busy machine is days, and a processor that answers is too slow.
 			for code := exitFailed; code != exitDone; {
 				var said strings.Builder
@@ -69,6 +71,9 @@ func TestServe_TwoMonths(t *testing.T) {
 					t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
 				}
 			}
+		}
+		if len(beside) == 3 {
+			cancelled = shown.Now().Format(time.DateOnly)
 		}
 		beside = beside[1:]
 		<-shown.After(6 * 24 * time.Hour)
@@ -86,6 +91,9 @@ func TestServe_TwoMonths(t *testing.T) {
 			}
 		}
 		slices.Sort(due)
+		if account == "5/1" && cancelled >= "2026-02-20" && len(due) == 2 {
+			want = append(want, "2026-02-20") // a busy machine may cancel after February's charge
+		}
 		equal(t, account, due, want)
 	}
 	kinds, ids := map[string]int{}, map[string]bool{}

@@ -250,11 +250,16 @@ func TestCursor(t *testing.T) {
 		t.Errorf("got %d %s, after %+v", a.status, a.text, w.after)
 	}
 	bound := w.key(t, key.Read, account)
+	put := "A"
+	if first.Next[30] == 'A' {
+		put = "B"
+	}
+	changed := first.Next[:30] + put + first.Next[31:]
 	for name, a := range map[string]reply{
 		"of another list":     get("/v1/payments?merchant="+account, first.Next, apiKey),
 		"of another merchant": get("/v1/purchases?merchant="+other, first.Next, apiKey),
 		"of another key":      get("/v1/purchases?merchant="+account, first.Next, bound),
-		"changed":             get("/v1/purchases?merchant="+account, first.Next[:30]+"A"+first.Next[31:], apiKey),
+		"changed":             get("/v1/purchases?merchant="+account, changed, apiKey),
 		"cut off":             get("/v1/purchases?merchant="+account, first.Next[:20], apiKey),
 		"longer":              get("/v1/purchases?merchant="+account, first.Next+"AAAA", apiKey),
 		"with a space":        get("/v1/purchases?merchant="+account, first.Next+" ", apiKey),
