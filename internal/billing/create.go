@@ -59,7 +59,7 @@ func (e *Records) creation(ctx context.Context,
 			return nil, s, err
 		}
 	}
-	s, err := e.build(ctx, &n)
+	s, err := e.Build(ctx, &n)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +68,7 @@ func (e *Records) creation(ctx context.Context,
 		return nil, nil, err
 	}
 	if a == nil {
-		a = n.newAccount(s.Created)
+		a = n.NewAccount(s.Created)
 		made, err := e.WithBeside(call.Without(ctx), store.Put(e.Table, a.Item(), store.Absent())) // one row of history
 		if err != nil {
 			return nil, nil, err
@@ -99,7 +99,8 @@ func (n *NewSubscription) Holder(a *Account) []HolderField {
 	return all
 }
 
-func (n *NewSubscription) newAccount(created time.Time) *Account {
+// NewAccount returns the account to be stored with the subscription.
+func (n *NewSubscription) NewAccount(created time.Time) *Account {
 	a := &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: created, Version: 1}
 	for _, f := range n.Holder(a) {
 		*f.Stored = f.Given
@@ -146,10 +147,11 @@ func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription
 	if IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	return e.build(ctx, &n)
+	return e.Build(ctx, &n)
 }
 
-func (e *Records) build(ctx context.Context, n *NewSubscription) (*Subscription, error) {
+// Build returns the subscription as the store would hold it.
+func (e *Records) Build(ctx context.Context, n *NewSubscription) (*Subscription, error) {
 	if n.Collection == ByWire {
 		if err := e.NeedFormat(ctx, WireFormat); err != nil {
 			return nil, err
@@ -215,124 +217,4 @@ func (s *Subscription) Overdue(today civil.Date) (due int, next civil.Date) {
 		due = 0
 	}
 	return due, next
-}
-
-// An ImportCount counts the subscriptions of a batch.
-type ImportCount struct {
-	Created  int
-	Existing int // there already, and unchanged
-	Due      int // created, and due today or before
-}
-
-// ImportBatch creates the subscriptions. The caller must have called Check and Preview for each, and
-// must not import subscriptions of one account at the same time: each commit changes the account.
-// They go in commits of up to a hundred writes. If a commit meets an item in the store, its
-// subscriptions go one by one.
-func (e *Records) ImportBatch(ctx context.Context, batch []NewSubscription) (ImportCount, error) {
-	ctx = call.Without(ctx) // imported rows have no history here
-	var count ImportCount
-	known := map[string]*Account{} // in the store
-	for len(batch) > 0 {
-		n, done, err := e.importSome(ctx, batch, known, &count)
-		if err != nil {
-			return count, err
-		}
-		if !done {
-			for i := range batch[:n] {
-				if err := e.importOne(ctx, batch[i], &count); err != nil {
-					return count, err
-				}
-			}
-			clear(known)
-			if last := batch[n-1].Account; n < len(batch) && batch[n].Account == last {
-				if known[last], err = e.Account(ctx, last); err != nil {
-					return count, err
-				}
-			}
-		}
-		batch = batch[n:]
-	}
-	return count, nil
-}
-
-// importSome tries to create the first n subscriptions of the batch in one commit. done is false
-// if one of them, or an account that is not known, is there already: then nothing was written.
-func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known map[string]*Account,
-	count *ImportCount) (n int, done bool, err error) {
-	if err := e.MayChange(ctx); err != nil {
-		return 0, false, err
-	}
-	const room = store.MaxWrites - 2 // of the low watermarks
-	writes := make([]store.Write, 0, store.MaxWrites)
-	accounts := make(map[string]bool, len(batch))
-	var payment, reminder civil.Date
-	due := 0
-	for n < len(batch) {
-		b := &batch[n]
-		s, err := e.build(ctx, b)
-		if err != nil {
-			return n, false, err
-		}
-		made, err := e.WithBeside(ctx, s.Create(e.Table))
-		if err != nil {
-			return n, false, err
-		}
-		var its []store.Write // of its account
-		a := known[b.Account]
-		if a == nil {
-			a = b.newAccount(s.Created)
-			if its, err = e.WithBeside(ctx, store.Put(e.Table, a.Item(), store.Absent())); err != nil {
-				return n, false, err
-			}
-		}
-		if len(writes)+len(made)+max(1, len(its)) > room {
-			break
-		}
-		if !accounts[b.Account] {
-			if its == nil {
-				its = []store.Write{a.BumpVersion(e.Table)}
-			}
-			accounts[b.Account], known[b.Account], a.Raw = true, a, its[0].Item // known is cleared if the commit fails
-		}
-		writes = append(append(writes, made...), its...)
-		if e.IsDue(s) {
-			due++
-		}
-		payment, reminder = civil.Earlier(payment, s.NextPayment), civil.Earlier(reminder, s.NextReminder)
-		n++
-	}
-	watermark, err := e.WatermarkWrites(ctx, payment, reminder)
-	if err == nil {
-		err = e.Store.Commit(ctx, append(writes, watermark...)...)
-	}
-	if err != nil {
-		if store.Retryable(err) {
-			err = nil
-		}
-		return n, false, err
-	}
-	count.Created += n
-	count.Due += due
-	return n, true, nil
-}
-
-// IsDue reports whether the payment job looks at the subscription today.
-func (e *Records) IsDue(s *Subscription) bool {
-	return !s.NextPayment.After(TodayIn(s.TimeZone, e.Now()))
-}
-
-func (e *Records) importOne(ctx context.Context, n NewSubscription, count *ImportCount) error {
-	s, err := e.CreateSubscription(ctx, n)
-	switch {
-	case errors.Is(err, ErrExists):
-		count.Existing++
-		return nil
-	case err != nil:
-		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
-	}
-	count.Created++
-	if e.IsDue(s) {
-		count.Due++
-	}
-	return nil
 }

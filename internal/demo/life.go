@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -55,7 +56,7 @@ func (l *life) notice(r engine.Result) {
 // day lets people join and act on the day.
 func (l *life) day(ctx context.Context, e *engine.Engine, today civil.Date, month *Month) error {
 	if joining := l.joins[today]; len(joining) > 0 {
-		if _, err := e.ImportBatch(ctx, joining); err != nil {
+		if _, err := bulk.Create(ctx, e.Records, joining); err != nil {
 			return err
 		}
 		for _, n := range joining {

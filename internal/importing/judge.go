@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -68,7 +69,7 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 		}
 		return field
 	case !row.exists:
-		row.due = e.IsDue(sub)
+		row.due = bulk.IsDue(e.Records, sub)
 		if field := m.judgeOverdue(&n, sub); field != nil {
 			return field
 		}

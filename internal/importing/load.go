@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/processor"
@@ -168,7 +169,7 @@ func (l *loader) work(ctx context.Context, batches <-chan batch) {
 			l.stop(err)
 			continue
 		}
-		done, err := l.e.ImportBatch(ctx, batch.created)
+		done, err := bulk.Create(ctx, l.e.Records, batch.created)
 		l.count(func(sum *Summary) {
 			sum.Created += done.Created
 			sum.Due += done.Due

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
@@ -26,7 +27,7 @@ func (w *world) older(n int) {
 	for i := range n {
 		batch = append(batch, w.subscription(fmt.Sprintf("a%05d", i), "s", "gold", "pm_card_visa"))
 	}
-	_, err := e.ImportBatch(ctx, batch)
+	_, err := bulk.Create(ctx, e.Records, batch)
 	w.must(err)
 	for it, err := range w.store.Scan(ctx, store.Scan{Table: e.Table}) {
 		w.must(err)

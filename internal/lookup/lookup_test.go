@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
@@ -135,7 +136,7 @@ func (w *world) step(t *rapid.T) step {
 		},
 		"import": func(ctx context.Context, e *engine.Engine) error {
 			batch := []billing.NewSubscription{w.subscription("i"+n.Account, n.ID, sku, method), w.subscription("j"+n.Account, n.ID, sku, method)}
-			_, err := e.ImportBatch(ctx, batch)
+			_, err := bulk.Create(ctx, e.Records, batch)
 			return err
 		},
 		"pause":  func(ctx context.Context, e *engine.Engine) error { _, err := e.Pause(ctx, n); return err },
@@ -345,7 +346,7 @@ func TestSubscriptions_ManyRows(t *testing.T) {
 		s := w.subscription("a", fmt.Sprint(1000+i), "gold", "pm_card_visa")
 		batch, want = append(batch, s), append(want, "gold#a/"+s.ID)
 	}
-	_, err := e.ImportBatch(t.Context(), batch)
+	_, err := bulk.Create(t.Context(), e.Records, batch)
 	w.must(err)
 	for i := range 900 {
 		if i%3 != 0 && i < 800 {

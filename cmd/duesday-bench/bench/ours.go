@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
@@ -61,7 +62,7 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) error {
 		for i := at; i < min(n, at+chunk); i++ {
 			batch = append(batch, consumption.Subscription(i, o.first.AddDays(i%days)))
 		}
-		_, err := o.engine.ImportBatch(ctx, batch)
+		_, err := bulk.Create(ctx, o.engine.Records, batch)
 		return true, err
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
@@ -95,7 +96,7 @@ func TestClock_CommandsRefuse(t *testing.T) {
 		},
 		"subscription create": func() error { _, err := e.CreateSubscription(ctx, other); return err },
 		"import": func() error {
-			_, err := e.ImportBatch(ctx, []billing.NewSubscription{other})
+			_, err := bulk.Create(ctx, e.Records, []billing.NewSubscription{other})
 			return err
 		},
 		"import of a receipt": func() error { _, err := e.ImportReceipt(ctx, billing.Receipt{}); return err },

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 )
 
-// TestImportBatch_OneAccount: the subscriptions of one account share its commits, also of an account
+// TestCreate_OneAccount: the subscriptions of one account share its commits, also of an account
 // that is in the store. Each commit raises the account's version by one.
-func TestImportBatch_OneAccount(t *testing.T) {
+func TestCreate_OneAccount(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	defer w.end()
 	p := w.start()
@@ -22,7 +23,7 @@ func TestImportBatch_OneAccount(t *testing.T) {
 		return list
 	}
 	for i, most := range []int64{21, 21 + 49 + 20} {
-		count, err := p.ImportBatch(t.Context(), batch(1000))
+		count, err := bulk.Create(t.Context(), p.Records, batch(1000))
 		if err != nil || count.Created != 1000 {
 			t.Fatalf("%+v, %v", count, err)
 		}

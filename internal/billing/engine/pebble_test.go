@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
@@ -194,8 +195,8 @@ func powerCuts(t *testing.T, seed uint64) (cuts int) {
 			cuts++
 		}
 	}
-	cut(1, func(p *process) { _, _ = p.ImportBatch(ctx, batch) })
-	if _, err := d.w.start().ImportBatch(ctx, batch); err != nil {
+	cut(1, func(p *process) { _, _ = bulk.Create(ctx, p.Records, batch) })
+	if _, err := bulk.Create(ctx, d.w.start().Records, batch); err != nil {
 		t.Fatal(err)
 	}
 	for day := range 45 {

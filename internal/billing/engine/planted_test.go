@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -261,7 +262,7 @@ func oneRun(p planted) []string {
 		batch[i] = one("2024-01-31")
 		batch[i].Account = fmt.Sprintf("a%d", i)
 	}
-	if _, err := w.start().ImportBatch(context.Background(), batch); err != nil {
+	if _, err := bulk.Create(context.Background(), w.start().Records, batch); err != nil {
 		w.violate("%v", err)
 	}
 	if rep := w.start().run(civil.Date{}); rep.Counts[engine.OutcomePaid] != many {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/report"
@@ -353,7 +354,7 @@ func TestWire_Format(t *testing.T) {
 	second := one("2024-01-31", byWire, func(n *billing.NewSubscription) { n.Account = "a2" })
 	_, err = e.CreateSubscription(t.Context(), second)
 	wantErr(t, err, billing.ErrState)
-	_, err = e.ImportBatch(t.Context(), []billing.NewSubscription{second})
+	_, err = bulk.Create(t.Context(), e.Records, []billing.NewSubscription{second})
 	wantErr(t, err, billing.ErrState)
 	second.Collection = ""
 	_, err = e.CreateSubscription(t.Context(), second)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/recipient"
@@ -124,7 +125,7 @@ func (w *world) load(ctx context.Context, n int, due civil.Date, method string, 
 			s.Address += strings.Repeat(".", padding)
 			batch = append(batch, s)
 		}
-		if _, err := w.engine.ImportBatch(ctx, batch); err != nil {
+		if _, err := bulk.Create(ctx, w.engine.Records, batch); err != nil {
 			return err
 		}
 	}
