@@ -52,6 +52,7 @@ var layers = map[string][]string{
 		"money", "processor", "schema", "secret", "store"},
 	"internal/billing/bulk":  {"billing", "call", "civil", "store"},
 	"internal/billing/party": {"field"},
+	"internal/billing/price": {"billing/party", "field", "money", "store"},
 	"internal/billing/kept":  {},
 	"internal/billing/proof": {"billing", "billing/kept", "civil", "processor"},
 	"internal/billing/replaced": {"billing", "billing/party", "billing/settings", "civil", "money", "outbox", "processor", "schema",
