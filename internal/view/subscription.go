@@ -6,6 +6,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -122,7 +123,7 @@ func WrittenOff(list []*billing.EndedPeriod, sum money.Amount) Object {
 }
 
 // PlanChange returns the change of one plan. It is the sum over all subscriptions that have the plan.
-func PlanChange(g *engine.PlanSum) Object {
+func PlanChange(g *planchange.Sum) Object {
 	return Object{"currency", g.Before.Currency().Code(), "amount_before", g.Before, "amount", g.After,
 		"subscriptions", g.Count, "month_before", g.MonthBefore, "month", g.MonthAfter, "mail", g.Mail}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -130,7 +131,7 @@ func nouns() map[string][2]view.Object {
 		"pending":             {view.Pending(full[*billing.Plan]())},
 		"written_off":         {view.WrittenOff(full[[]*billing.EndedPeriod](), price)},
 		"moved":               {view.Moved(day, day.AddDays(-3))},
-		"plan_change":         {view.PlanChange(full[*engine.PlanSum]())},
+		"plan_change":         {view.PlanChange(full[*planchange.Sum]())},
 		"result":              {view.Result(full[engine.Result]()), view.Result(engine.Result{Name: name, Due: day})},
 		"charged":             {view.Charged(full[engine.PeriodCharged](), "here"), view.Charged(engine.PeriodCharged{Subscription: sub}, "here")},
 		"proof":               {view.Proof(full[*proof.Proof](), "here"), view.Proof(&proof.Proof{Name: name, Since: at, Intents: []proof.Intent{{Missing: true}}}, "here")},

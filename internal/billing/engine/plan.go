@@ -1,25 +1,22 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"math/big"
-	"slices"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // changeTerms changes the terms, and returns the notice of the new plan if the customer must be
 // notified.
 func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today civil.Date) ([]write, error) {
 	was := *s
-	if err := s.ChangeTerms(c, today); err != nil || !c.Notify || samePlan(&was, s) || s.Email == "" || s.CancelAtEnd ||
+	if err := s.ChangeTerms(c, today); err != nil || !c.Notify || planchange.Same(&was, s) || s.Email == "" || s.CancelAtEnd ||
 		s.Requested == billing.RequestCancel {
 		return nil, err
 	}
@@ -40,172 +37,19 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 	return e.mail(s, f), nil
 }
 
-// samePlan reports whether both subscriptions have the same plan and the same pending plan.
-func samePlan(a, b *billing.Subscription) bool {
-	if a.SKU != b.SKU || a.Amount != b.Amount || (a.Pending == nil) != (b.Pending == nil) {
-		return false
+// Plans returns the service that changes the plans of all subscriptions with an SKU.
+func (e *Engine) Plans() *planchange.Service {
+	terms := func(s *billing.Subscription, c billing.Change, today civil.Date) ([]store.Write, error) {
+		mail, err := e.changeTerms(s, c, today)
+		return e.withSums(mail, nil), err
 	}
-	return a.Pending == nil || *a.Pending == *b.Pending
-}
-
-// ErrCurrencies is returned when one amount is given for subscriptions in several currencies.
-var ErrCurrencies = errors.New("the subscriptions have different currencies, so one amount cannot fit all of them")
-
-// A PlanChange changes the plan of every subscription with an SKU. A repeated PlanChange changes
-// the subscriptions that are left.
-type PlanChange struct {
-	Of       string // current SKU of the subscriptions
-	Currency string // currency of the subscriptions; "" for any, or for the only one if Amount is set
-	SKU      *string
-	Amount   func(money.Currency) (money.Amount, error) // nil keeps the amount
-	From     civil.Date
-	Notify   bool
-
-	first *billing.Subscription // first subscription to change, as Plan found it
-}
-
-// concerns reports whether the change applies to the subscription, or has already been applied.
-func (p *PlanChange) concerns(s *billing.Subscription) bool {
-	return !s.Over() && s.SKU == p.Of && (p.Currency == "" || s.Amount.Currency().Code() == p.Currency)
-}
-
-// apply changes the subscription in memory. It returns ErrUnchanged if the change does not apply or
-// has already been applied, and ErrState if the subscription has a pending change of its own.
-func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]write, error) {
-	if !p.concerns(s) {
-		return nil, billing.ErrUnchanged
+	commit := func(ctx context.Context, n billing.Name, decide planchange.Decision) error {
+		_, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
+			writes, err := decide(s, today)
+			return plain(writes...), err
+		})
+		return err
 	}
-	was, own := *s, s.Pending != nil && s.Pending.SKU != s.SKU
-	c := billing.Change{SKU: p.SKU, From: p.From, Notify: p.Notify}
-	if c.SKU == nil {
-		c.SKU = new(s.SKU)
-	}
-	if p.Amount != nil {
-		amount, err := p.Amount(s.Amount.Currency())
-		if err != nil {
-			return nil, fmt.Errorf("subscription %s, in %s: %w", s.Name, s.Amount.Currency().Code(), err)
-		}
-		c.Amount = &amount
-	}
-	writes, err := e.changeTerms(s, c, today)
-	switch {
-	case err != nil:
-	case samePlan(&was, s):
-		err = billing.ErrUnchanged
-	case own:
-		err = refusal(s, " already changes to %s on %s", was.Pending.SKU, was.Pending.From)
-	}
-	return writes, err
-}
-
-// A Planned describes what a PlanChange would do.
-type Planned struct {
-	Names  []billing.Name // subscriptions to change
-	By     []*PlanChange  // the change for each of Names
-	Left   []string       // reasons why other subscriptions stay unchanged
-	Unused []string       // SKUs that no subscription has
-	Sums   []*PlanSum     // sorted by currency and previous amount
-
-	Replaces map[billing.Plan]int // number of subscriptions by pending plan that the change would drop
-}
-
-// A PlanSum adds up the subscriptions that paid the same amount.
-type PlanSum struct {
-	Before, After           money.Amount // amount per period of each subscription
-	MonthBefore, MonthAfter money.Amount // monthly total of all subscriptions
-	Count, Mail             int
-
-	months *big.Rat // periods per month of all subscriptions
-}
-
-// Plan returns what the changes would do. It scans the store, and changes nothing. At most one of
-// the changes may apply to a subscription. A new amount has one currency, so Plan stores the
-// currency in the change, and returns ErrCurrencies if there are several.
-func (e *Engine) Plan(ctx context.Context, all ...*PlanChange) (*Planned, error) {
-	plan, sums := &Planned{Left: []string{}, Replaces: map[billing.Plan]int{}}, map[[2]money.Amount]*PlanSum{}
-	of := map[string][]*PlanChange{}
-	for _, p := range all {
-		p.first, of[p.Of] = nil, append(of[p.Of], p)
-	}
-	for s, err := range e.Subscriptions(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(of[s.SKU], func(p *PlanChange) bool { return p.concerns(s) })
-		if at < 0 {
-			continue
-		}
-		was, p := *s, of[s.SKU][at]
-		p.first = cmp.Or(p.first, &was)
-		if p.Amount != nil && p.first.Amount.Currency() != s.Amount.Currency() {
-			return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, p.first.Name,
-				p.first.Amount.Currency().Code(), s.Name, s.Amount.Currency().Code())
-		}
-		writes, err := p.apply(e, s, s.Today(e.day, e.Now()))
-		switch {
-		case errors.Is(err, billing.ErrUnchanged):
-			continue
-		case errors.Is(err, billing.ErrState):
-			plan.Left = append(plan.Left, err.Error())
-			continue
-		}
-		due, dueErr := s.Begins()
-		if err = cmp.Or(err, dueErr); err != nil {
-			return nil, err
-		}
-		if was.Pending != nil && s.Pending == nil { // the change withdraws the pending plan
-			due = civil.Later(due, was.Pending.From)
-		}
-		if r := s.Replaced(was.Pending); r != nil {
-			plan.Replaces[*r]++
-		}
-		_, before := was.PlanOn(due)
-		_, after := s.PlanOn(due)
-		g := sums[[2]money.Amount{before, after}]
-		if g == nil {
-			g = &PlanSum{Before: before, After: after, months: new(big.Rat)}
-			sums[[2]money.Amount{before, after}], plan.Sums = g, append(plan.Sums, g)
-		}
-		g.Count, g.Mail = g.Count+1, g.Mail+len(writes)
-		plan.Names, plan.By = append(plan.Names, s.Name), append(plan.By, p)
-		g.months.Add(g.months, s.Interval.PerMonth())
-	}
-	for _, p := range all {
-		switch {
-		case p.first == nil:
-			plan.Unused = append(plan.Unused, p.Of)
-		case p.Amount != nil:
-			p.Currency = p.first.Amount.Currency().Code()
-		}
-	}
-	return plan, sumMonths(plan.Sums)
-}
-
-// sumMonths sorts the sums and computes their monthly totals.
-func sumMonths(all []*PlanSum) (wrong error) {
-	slices.SortFunc(all, func(a, b *PlanSum) int {
-		return cmp.Or(cmp.Compare(a.Before.Currency().Code(), b.Before.Currency().Code()),
-			cmp.Compare(a.Before.Minor(), b.Before.Minor()), cmp.Compare(a.After.Minor(), b.After.Minor()))
-	})
-	monthly := func(g *PlanSum, each money.Amount) money.Amount {
-		sum, err := money.Round(new(big.Rat).Mul(g.months, big.NewRat(each.Minor(), 1)), each.Currency())
-		wrong = cmp.Or(wrong, err)
-		return sum
-	}
-	for _, g := range all {
-		g.MonthBefore, g.MonthAfter = monthly(g, g.Before), monthly(g, g.After)
-	}
-	return wrong
-}
-
-// ChangePlan applies the change to one of its subscriptions. changed is false if the change was
-// already applied.
-func (e *Engine) ChangePlan(ctx context.Context, n billing.Name, p *PlanChange) (changed bool, err error) {
-	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
-		return p.apply(e, s, today)
-	})
-	if errors.Is(err, billing.ErrUnchanged) {
-		return false, nil
-	}
-	return err == nil, err
+	today := func(s *billing.Subscription) civil.Date { return s.Today(e.day, e.Now()) }
+	return planchange.New(e.Records, today, terms, commit)
 }

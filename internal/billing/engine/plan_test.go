@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -226,15 +227,15 @@ func TestRequest_OnABusinessDay(t *testing.T) {
 // rest. Nobody is changed or told twice.
 func TestPlanChange_Resumable(t *testing.T) {
 	ctx := t.Context()
-	change := &engine.PlanChange{Of: "gold", From: date("2024-03-01"), Notify: true,
+	change := &planchange.Change{Of: "gold", From: date("2024-03-01"), Notify: true,
 		Amount: func(money.Currency) (money.Amount, error) { return usd(1500), nil }}
 	all := func(w *world, p *process) {
-		plan, err := p.Plan(ctx, change)
+		plan, err := p.Plans().Plan(ctx, change)
 		if err != nil {
 			return
 		}
 		for _, n := range plan.Names {
-			if _, err := p.ChangePlan(ctx, n, change); err != nil && !p.faults.struck() {
+			if _, err := p.Plans().Apply(ctx, n, change); err != nil && !p.faults.struck() {
 				t.Error(err)
 			}
 		}
@@ -314,9 +315,9 @@ func TestPlanChange_Concerns(t *testing.T) {
 			if x.before != nil {
 				mustNot(t, x.before(w.start(), n))
 			}
-			p := &engine.PlanChange{Of: "gold", From: date("2024-03-01"), Notify: true,
+			p := &planchange.Change{Of: "gold", From: date("2024-03-01"), Notify: true,
 				Amount: func(money.Currency) (money.Amount, error) { return usd(1500), nil }}
-			plan, err := w.start().Plan(ctx, p)
+			plan, err := w.start().Plans().Plan(ctx, p)
 			mustNot(t, err)
 			one := map[bool]int{true: 1}
 			if len(plan.Names) != one[x.changed] || len(plan.Left) != one[x.own] || len(plan.Sums) != one[x.changed] ||
@@ -330,7 +331,7 @@ func TestPlanChange_Concerns(t *testing.T) {
 			if !maps.Equal(plan.Replaces, replaces) {
 				t.Errorf("replaces %v", plan.Replaces)
 			}
-			changed, err := w.start().ChangePlan(ctx, n, p)
+			changed, err := w.start().Plans().Apply(ctx, n, p)
 			if changed != x.changed || errors.Is(err, billing.ErrState) != x.own || !x.own && err != nil {
 				t.Errorf("changed %v, %v", changed, err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
@@ -27,7 +28,7 @@ import (
 // planOf builds the plan change for many subscriptions from the flags. It parses the amount in each
 // subscription's currency.
 func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount string) (*planChanges, error) {
-	c := &engine.PlanChange{SKU: change.SKU, From: change.From, Notify: change.Notify}
+	c := &planchange.Change{SKU: change.SKU, From: change.From, Notify: change.Notify}
 	for _, text := range where {
 		name, value, _ := strings.Cut(text, "=")
 		switch {
@@ -52,13 +53,13 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 	case f.Changed("amount"):
 		c.Amount = func(cur money.Currency) (money.Amount, error) { return screen.ParseMoney(amount, cur) }
 	}
-	return &planChanges{list: []*engine.PlanChange{c}, of: "with SKU " + c.Of, source: "--where sku=" + c.Of,
+	return &planChanges{list: []*planchange.Change{c}, of: "with SKU " + c.Of, source: "--where sku=" + c.Of,
 		hint: "--where currency=CODE"}, nil
 }
 
 // planChanges holds a command's plan changes, and the product names to store with them.
 type planChanges struct {
-	list             []*engine.PlanChange
+	list             []*planchange.Change
 	names            map[string]string
 	of, source, hint string // in messages: the subscriptions, the flag or file, and how to name a currency
 }
@@ -77,7 +78,7 @@ func (p *program) readPrices(name string, change billing.Change) (*planChanges, 
 			continue
 		}
 		x := rec.Price
-		all.list = append(all.list, &engine.PlanChange{Of: x.SKU, Currency: x.Currency, From: change.From, Notify: change.Notify,
+		all.list = append(all.list, &planchange.Change{Of: x.SKU, Currency: x.Currency, From: change.From, Notify: change.Notify,
 			Amount: func(c money.Currency) (money.Amount, error) { return screen.ParseMoney(x.Amount, c) }})
 		if x.Name != "" {
 			all.names[x.SKU] = x.Name
@@ -94,8 +95,8 @@ func (p *program) readPrices(name string, change billing.Change) (*planChanges, 
 // yes, it only shows what it would do. If it fails, changes that were made remain, and the same
 // command continues with the rest.
 func (p *program) changePlans(ctx context.Context, s *session.Session, all *planChanges, yes bool) error {
-	plan, err := s.Engine.Plan(ctx, all.list...)
-	if errors.Is(err, engine.ErrCurrencies) {
+	plan, err := s.Engine.Plans().Plan(ctx, all.list...)
+	if errors.Is(err, planchange.ErrCurrencies) {
 		return screen.Usagef("%s: %w; add %s", all.source, err, all.hint)
 	}
 	if err == nil && yes {
@@ -108,7 +109,7 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 		p.Warn("no subscription has SKU %s", sku)
 	}
 	screen.Section(p.Screen, "Changes to subscriptions "+all.of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "PER MONTH", "NEW", "MAIL"}, plan.Sums,
-		func(g *engine.PlanSum) []any {
+		func(g *planchange.Sum) []any {
 			return []any{g.Before, g.After, g.Count, g.MonthBefore, g.MonthAfter, g.Mail}
 		})
 	replaces := slices.SortedFunc(maps.Keys(plan.Replaces), func(a, b billing.Plan) int {
@@ -122,7 +123,7 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 		if !yes {
 			break
 		}
-		switch done, err := s.Engine.ChangePlan(ctx, n, plan.By[i]); {
+		switch done, err := s.Engine.Plans().Apply(ctx, n, plan.By[i]); {
 		case errors.Is(err, billing.ErrState):
 			left = append(left, err.Error())
 		case err != nil:
