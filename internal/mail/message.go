@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -145,18 +146,7 @@ func recipient(text string) (*mail.Address, error) {
 	return &mail.Address{Address: a.Address}, nil
 }
 
-// clean makes a value one line of bounded length. Runs of whitespace, control characters and
-// characters that reorder or hide text become one space. No part of the result reads as an
-// encoded word of a header.
-func clean(value string) string {
-	const most = 200 // characters; no account, subscription or reference is as long
-	value = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(value, "\uFFFD"), func(r rune) bool {
-		return unicode.IsSpace(r) || unprintable(r)
-	}), " ")
-	if runes := []rune(value); len(runes) > most {
-		value = string(runes[:most]) + "…"
-	}
-	return strings.ReplaceAll(value, "=?", "= ?")
-}
+// clean is locale.Clean for a value of which no part may read as an encoded word of a header.
+func clean(value string) string { return strings.ReplaceAll(locale.Clean(value), "=?", "= ?") }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -17,6 +17,7 @@ import (
 	"text/template"
 
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -113,7 +114,7 @@ func (t *Templates) override(dir fs.FS) error {
 // check makes every message of sample data.
 func (t *Templates) check() error {
 	s := settings.Settings{MerchantName: "Ada's Gym", PostalAddress: "12 Bridge Street"}
-	for _, language := range Languages() {
+	for _, language := range locale.Languages() {
 		for _, kind := range Kinds() {
 			for _, e := range samples(kind, language) {
 				v, err := newView(e, &s)

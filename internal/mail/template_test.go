@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/settings"
-	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -36,7 +36,7 @@ func golden(t *testing.T, name, got string) {
 func TestEveryKindInEveryLanguage(t *testing.T) {
 	w := writer(t)
 	at := time.Date(2026, 6, 21, 6, 10, 0, 0, time.UTC)
-	for _, language := range Languages() {
+	for _, language := range locale.Languages() {
 		for _, kind := range Kinds() {
 			e := Sample(kind, language, "ada@example.com", at)
 			subject, text, err := w.Preview(e, false)
@@ -63,58 +63,6 @@ func TestEveryKindInEveryLanguage(t *testing.T) {
 					t.Errorf("%s/%s: %q is English", language, kind, english)
 				}
 			}
-		}
-	}
-}
-
-func TestLanguageOf(t *testing.T) {
-	for locale, want := range map[string]string{"": "en", "en-GB": "en", "pt-BR": "pt", "pt": "pt", "PT": "pt",
-		"zh-Hant-TW": "zh", "ko-KR": "ko", "de-DE": "de", "fr-FR": "en", "x": "en", "../../etc": "en"} {
-		if got := languageOf(locale); got != want {
-			t.Errorf("%q: %s, want %s", locale, got, want)
-		}
-	}
-}
-
-func TestAmounts(t *testing.T) {
-	tests := []struct{ code, amount, en, de, pt, zh, ko string }{
-		{"USD", "1299.50", "$1,299.50", "1.299,50\u00a0US$", "US$\u00a01.299,50", "US$1,299.50", "US$1,299.50"},
-		{"BRL", "12.05", "R$12.05", "12,05\u00a0R$", "R$\u00a012,05", "R$12.05", "R$12.05"},
-		{"EUR", "0.05", "€0.05", "0,05\u00a0€", "€\u00a00,05", "€0.05", "€0.05"},
-		{"JPY", "1234567", "¥1,234,567", "1.234.567\u00a0JP¥", "JP¥\u00a01.234.567", "JP¥1,234,567", "JP¥1,234,567"},
-		{"KRW", "500", "₩500", "500\u00a0₩", "₩\u00a0500", "₩500", "₩500"},
-		{"CNY", "8.00", "CN¥8.00", "8,00\u00a0CN¥", "CN¥\u00a08,00", "¥8.00", "CN¥8.00"},
-		{"KWD", "1234.567", "KWD 1,234.567", "1.234,567\u00a0KWD", "KWD\u00a01.234,567", "KWD\u00a01,234.567", "KWD\u00a01,234.567"},
-		{"CHF", "-100.00", "-CHF 100.00", "-100,00\u00a0CHF", "-CHF\u00a0100,00", "-CHF\u00a0100.00", "-CHF\u00a0100.00"},
-		{"USD", "92233720368547758.07", "$92,233,720,368,547,758.07", "92.233.720.368.547.758,07\u00a0US$", "US$\u00a092.233.720.368.547.758,07",
-			"US$92,233,720,368,547,758.07", "US$92,233,720,368,547,758.07"},
-	}
-	for _, tt := range tests {
-		c, err := money.ParseCurrency(tt.code)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := money.Parse(tt.amount, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for language, want := range map[string]string{"en": tt.en, "de": tt.de, "pt": tt.pt, "zh": tt.zh, "ko": tt.ko} {
-			if got := formOf(language).amount(a); got != want {
-				t.Errorf("%s %s in %s: %q, want %q", tt.amount, tt.code, language, got, want)
-			}
-		}
-	}
-}
-
-func TestDates(t *testing.T) {
-	at := time.Date(2026, 5, 1, 23, 59, 0, 0, time.UTC) // May is its own abbreviation
-	for language, want := range map[string]string{"en": "1 May 2026|May 2026|23:59 UTC on 1 May 2026",
-		"de": "1. Mai 2026|Mai 2026|1. Mai 2026, 23:59 UTC",
-		"pt": "1 de maio de 2026|maio de 2026|23:59 UTC de 1 de maio de 2026",
-		"zh": "2026年5月1日|2026年5月|2026年5月1日 23:59 UTC", "ko": "2026년 5월 1일|2026년 5월|2026년 5월 1일 23:59 UTC"} {
-		f := formOf(language)
-		if got := f.date(at, f.day) + "|" + f.date(at, f.month) + "|" + f.date(at, f.moment); got != want {
-			t.Errorf("%s: %s, want %s", language, got, want)
 		}
 	}
 }
@@ -212,7 +160,7 @@ func TestWrongTemplatesAreNamed(t *testing.T) {
 func TestExport(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
 	names, err := Export(dir)
-	if err != nil || len(names) != 2+len(Languages())*(len(Kinds())+1) {
+	if err != nil || len(names) != 2+len(locale.Languages())*(len(Kinds())+1) {
 		t.Fatalf("%q, %v", names, err)
 	}
 	if _, err := NewTemplates(dir); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 )
@@ -51,11 +52,11 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 	for key, value := range e.Data {
 		d[key] = clean(value)
 	}
-	language := languageOf(d[outbox.DataLocale])
-	f := formOf(language)
+	language := locale.Language(d[outbox.DataLocale])
+	f := form{locale.FormOf(language)}
 	day := func(key string) string {
 		text := d[key]
-		return f.rewrite(text[:min(len(text), len(time.DateOnly))], time.DateOnly, f.day, text)
+		return f.rewrite(text[:min(len(text), len(time.DateOnly))], time.DateOnly, f.Day, text)
 	}
 	amount := func(key, usual string) string { return f.amountIn(d[outbox.DataCurrency], d[key], d[usual]) }
 	v := &view{Kind: e.Kind, Language: language, Merchant: clean(s.MerchantName), Address: clean(s.PostalAddress),
@@ -67,7 +68,7 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		CollectUntil: day(outbox.DataCollect), PayBy: day(outbox.DataPayBy),
 		Receipt: d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
 		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
-		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.month, d[outbox.DataCardExpires]),
+		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.Month, d[outbox.DataCardExpires]),
 		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != "",
 		Trial: d[outbox.DataTrial] != "", Fallback: d[outbox.DataFallback] != ""}
 	if v.Subscription == "" || v.Amount == "" {
@@ -85,7 +86,7 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		for pair := range slices.Chunk(strings.Fields(e.Data[outbox.DataArrears]), 2) {
 			due, owed := clean(pair[0]), clean(pair[len(pair)-1])
 			v.arrears = append(v.arrears, fact{"arrears", f.amountIn(d[outbox.DataCurrency], owed, owed) + " (" +
-				f.rewrite(due, time.DateOnly, f.day, due) + ")", ""})
+				f.rewrite(due, time.DateOnly, f.Day, due) + ")", ""})
 		}
 		v.arrears = append(v.arrears, fact{"arrears_sum", amount(outbox.DataArrearsSum, outbox.DataArrearsSum), ""})
 	case outbox.KindReminder:
@@ -116,6 +117,9 @@ func (v *view) facts() []fact {
 	})
 }
 
+// A form also writes what an effect has as text.
+type form struct{ locale.Form }
+
 // amountIn writes out an amount. It returns usual for one that cannot be read.
 func (f form) amountIn(currency, amount, usual string) string {
 	c, err := money.ParseCurrency(currency)
@@ -126,7 +130,7 @@ func (f form) amountIn(currency, amount, usual string) string {
 	if err != nil {
 		return usual
 	}
-	return f.amount(a)
+	return f.Amount(a)
 }
 
 // rewrite writes out the date of the layout by another one. It returns usual for any other text.
@@ -135,7 +139,7 @@ func (f form) rewrite(text, layout, by, usual string) string {
 	if err != nil {
 		return usual
 	}
-	return f.date(t, by)
+	return f.Date(t, by)
 }
 
 // link returns the effect's link if it is a web address in one line, or nil.
@@ -148,7 +152,7 @@ func (f form) link(e outbox.Effect) *link {
 	}
 	l := &link{URL: address}
 	if t, err := time.Parse(time.RFC3339, e.Data[outbox.DataLinkExpires]); err == nil {
-		l.Until = f.date(t.UTC(), f.moment)
+		l.Until = f.Date(t.UTC(), f.Moment)
 	}
 	return l
 }

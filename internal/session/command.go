@@ -19,7 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
-	"github.com/duesday/duesday/internal/mail"
+	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
@@ -191,9 +191,9 @@ func (s *Session) On(d *BusinessDay) (*engine.Engine, error) {
 }
 
 // LocaleFlag adds the flag --locale. CheckLocale validates its value.
-func LocaleFlag(c *cobra.Command, locale *string) {
-	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
-		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
+func LocaleFlag(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
+		strings.Join(locale.Languages(), ", ")+"; mail in any other language is sent in English")
 }
 
 // CheckLocale returns an error unless the locale is empty or a language tag.

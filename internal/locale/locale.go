@@ -1,20 +1,24 @@
-package mail
+// Package locale writes dates, amounts and other values for customers in their language.
+//
+// It has no sentences: packages mail and document do, in their templates.
+package locale
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/duesday/duesday/internal/money"
 )
 
-// Languages returns the languages in which mail is available. For all other languages, mail uses
-// the first one.
+// Languages returns the languages in which mail and documents are available. The first one is used for all
+// other languages.
 func Languages() []string { return []string{"en", "de", "pt", "zh", "ko"} }
 
-// languageOf returns the language for a locale: pt for pt-BR, en for an unknown one.
-func languageOf(locale string) string {
+// Language returns the language for a locale: pt for pt-BR, en for an unknown one.
+func Language(locale string) string {
 	base, _, _ := strings.Cut(strings.ToLower(locale), "-")
 	if slices.Contains(Languages(), base) {
 		return base
@@ -22,9 +26,9 @@ func languageOf(locale string) string {
 	return Languages()[0]
 }
 
-// A form is how a language writes dates and amounts. golang.org/x/text has no dates.
-type form struct {
-	day, month, moment string            // layouts of package time
+// A Form is how a language writes dates and amounts. golang.org/x/text has no dates.
+type Form struct {
+	Day, Month, Moment string            // layouts of package time, for Date
 	months             []string          // in place of January
 	group, decimal     string            // separators of a number
 	space              string            // between a currency and the number
@@ -32,32 +36,33 @@ type form struct {
 	signs              map[string]string // of currencies, if not those of all languages
 }
 
-// formOf returns the form of a language other than English.
-func formOf(language string) form {
+// FormOf returns the form of a language.
+func FormOf(language string) Form {
 	switch language {
 	case "de":
-		return form{day: "2. January 2006", month: "January 2006", moment: "2. January 2006, 15:04 UTC",
+		return Form{Day: "2. January 2006", Month: "January 2006", Moment: "2. January 2006, 15:04 UTC",
 			months: []string{"Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September",
 				"Oktober", "November", "Dezember"},
 			group: ".", decimal: ",", space: "\u00a0", signLast: true}
 	case "pt":
-		return form{day: "2 de January de 2006", month: "January de 2006", moment: "15:04 UTC de 2 de January de 2006",
+		return Form{Day: "2 de January de 2006", Month: "January de 2006", Moment: "15:04 UTC de 2 de January de 2006",
 			months: []string{"janeiro", "fevereiro", "março", "abril", "maio", "junho", "julho", "agosto", "setembro",
 				"outubro", "novembro", "dezembro"},
 			group: ".", decimal: ",", space: "\u00a0"}
 	case "zh":
-		return form{day: "2006年1月2日", month: "2006年1月", moment: "2006年1月2日 15:04 UTC", group: ",", decimal: ".",
+		return Form{Day: "2006年1月2日", Month: "2006年1月", Moment: "2006年1月2日 15:04 UTC", group: ",", decimal: ".",
 			signs: map[string]string{"CNY": "¥"}}
 	case "ko":
-		return form{day: "2006년 1월 2일", month: "2006년 1월", moment: "2006년 1월 2일 15:04 UTC", group: ",", decimal: "."}
+		return Form{Day: "2006년 1월 2일", Month: "2006년 1월", Moment: "2006년 1월 2일 15:04 UTC", group: ",", decimal: "."}
 	}
-	return form{day: "2 January 2006", month: "January 2006", moment: "15:04 UTC on 2 January 2006"}
+	return Form{Day: "2 January 2006", Month: "January 2006", Moment: "15:04 UTC on 2 January 2006"}
 }
 
 // signs are the signs of currencies that mean one currency in every language.
 var signs = map[string]string{"BRL": "R$", "CNY": "CN¥", "EUR": "€", "GBP": "£", "JPY": "JP¥", "KRW": "₩", "USD": "US$"}
 
-func (f form) date(t time.Time, layout string) string {
+// Date writes out the time in one of the form's layouts.
+func (f Form) Date(t time.Time, layout string) string {
 	text := t.Format(layout)
 	if f.months == nil {
 		return text
@@ -65,8 +70,8 @@ func (f form) date(t time.Time, layout string) string {
 	return strings.Replace(text, t.Month().String(), f.months[t.Month()-1], 1)
 }
 
-// amount writes out an amount with exactly the decimals of its currency.
-func (f form) amount(a money.Amount) string {
+// Amount writes out an amount with exactly the decimals of its currency.
+func (f Form) Amount(a money.Amount) string {
 	if f.group == "" {
 		return a.Format()
 	}
@@ -90,4 +95,18 @@ func (f form) amount(a money.Amount) string {
 		text = "-" + text
 	}
 	return text
+}
+
+// Clean returns a value as one line with at most 200 characters, which is more than an account, subscription
+// or reference has. Runs of whitespace, control characters and characters that reorder or hide text become one
+// space.
+func Clean(value string) string {
+	const most = 200
+	value = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(value, "\uFFFD"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if runes := []rune(value); len(runes) > most {
+		value = string(runes[:most]) + "…"
+	}
+	return value
 }
