@@ -102,6 +102,33 @@ func (f *Fake) AppealDispute(id string) error {
 	return f.act("dispute", id, payment.Call.AppealDispute)
 }
 
+// A Payout selects what PayOut pays out.
+type Payout struct {
+	Account string `json:"account"` // acct_…; "": DefaultAccount
+	Live    bool   `json:"livemode"`
+	Manual  bool   `json:"manual"` // a manual payout, whose balance transactions Stripe does not list
+	// Currency and Rates convert charges, refunds and disputes that have no balance transaction yet. Rates
+	// has, by their currency, how many minor units of Currency one minor unit is worth. Other currencies
+	// are paid out as they are.
+	Currency string             `json:"currency"`
+	Rates    map[string]float64 `json:"rates"`
+}
+
+// PayOut creates the balance transactions of the account's charges, refunds and disputes, with Stripe's
+// fees, and pays out each currency that has a positive balance. It returns the IDs of the payouts. They
+// are in transit, and arrive after two days of the fake's clock.
+func (f *Fake) PayOut(p Payout) []string {
+	f.api.Mu.Lock()
+	defer f.api.Mu.Unlock()
+	f.api.Tick()
+	c := payment.Call{Call: f.api.System(f.api.In(cmp.Or(p.Account, DefaultAccount), p.Live))}
+	return c.PayOut(payment.Settlement{Manual: p.Manual, Currency: p.Currency, Rates: p.Rates})
+}
+
+// FailPayout makes a payout fail that is in transit or paid, as it does when the bank returns the money.
+// The next payout contains the money.
+func (f *Fake) FailPayout(id string) error { return f.act("payout", id, payment.Call.FailPayout) }
+
 // Connect connects the account id to platform, and creates the account if it does not exist. The
 // platform's webhook endpoints receive an account.application.authorized event. An empty platform means
 // DefaultAccount. Connect returns an error if the account is connected to another platform.

@@ -57,6 +57,12 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("POST /_fake/disputes/{id}/appeal", posted(func(r *http.Request, in struct{}) (any, error) {
 		return in, f.AppealDispute(r.PathValue("id"))
 	}))
+	handle("POST /_fake/payouts", posted(func(_ *http.Request, in Payout) (any, error) {
+		return map[string][]string{"ids": append([]string{}, f.PayOut(in)...)}, nil
+	}))
+	handle("POST /_fake/payouts/{id}/fail", posted(func(r *http.Request, in struct{}) (any, error) {
+		return in, f.FailPayout(r.PathValue("id"))
+	}))
 	handle("POST /_fake/accounts", posted(func(_ *http.Request, in accountForm) (any, error) {
 		return in, f.Connect(in.ID, in.Platform)
 	}))

@@ -14,7 +14,7 @@ import (
 // tours go to every route there is.
 var tours = []func(*shop){
 	(*shop).tourAccounts, (*shop).tourThin, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents,
-	(*shop).tourSetups, (*shop).tourCheckout, (*shop).tourCharges, (*shop).tourCatalogue, (*shop).tourInvoices,
+	(*shop).tourSetups, (*shop).tourCheckout, (*shop).tourCharges, (*shop).tourPayouts, (*shop).tourCatalogue, (*shop).tourInvoices,
 	(*shop).tourSubscriptions, (*shop).tourSchedules, (*shop).tourClocks,
 }
 
@@ -144,6 +144,17 @@ func (s *shop) tourCharges() {
 	s.finds(dispute, "disputes", "disputes")
 	s.is(s.post("disputes/"+dispute, "metadata[a]=b"), "metadata.a=b")
 	s.is(s.post("disputes/"+dispute+"/close"), "status=lost")
+}
+
+// tourPayouts has what tourCharges has taken, and a payout of it.
+func (s *shop) tourPayouts() {
+	s.post("payment_intents", "amount=9000", "currency=usd", "payment_method_types[]=card",
+		"payment_method=pm_card_visa", "confirm=true")
+	for _, payout := range s.PayOut(Payout{}) {
+		s.finds(payout, "payouts", "payouts", "status=in_transit")
+		own := s.get("balance_transactions", "payout="+payout).ids()[0]
+		s.finds(own, "balance_transactions", "balance_transactions", "type=payout", "expand[]=data.source")
+	}
 }
 
 // tourCatalogue has what the shop sells, which newShop has made.

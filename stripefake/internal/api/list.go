@@ -51,7 +51,7 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 		return nil, shape.Invalid("parameter_invalid_integer", "limit",
 			"Invalid limit: it must be from 1 to "+strconv.Itoa(pageMax)+".")
 	}
-	inTime, err := c.created(shape.WholeOf)
+	inTime, err := c.span("created", shape.WholeOf)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +89,13 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	return object{"object": "list", "data": data, "has_more": more, "url": c.url}, nil
 }
 
-// created returns a test of a Unix second by the parameter created: a second, or limits.
-func (c *Call) created(read func(v any, param string) (int64, error)) (func(int64) bool, error) {
-	limits, hash := c.params["created"].(shape.Form)
-	if v, given := c.params["created"]; given && !hash {
-		second, err := read(v, "created")
+// Span returns a test of a Unix second by the parameter of the name, which is a second or has limits.
+func (c *Call) Span(name string) (func(int64) bool, error) { return c.span(name, shape.WholeOf) }
+
+func (c *Call) span(of string, read func(v any, param string) (int64, error)) (func(int64) bool, error) {
+	limits, hash := c.params[of].(shape.Form)
+	if v, given := c.params[of]; given && !hash {
+		second, err := read(v, of)
 		return func(at int64) bool { return at == second }, err
 	}
 	passes := map[string]func(int64, int64) bool{
@@ -102,7 +104,7 @@ func (c *Call) created(read func(v any, param string) (int64, error)) (func(int6
 	}
 	seconds := map[string]int64{}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		param, err := "created["+name+"]", error(nil)
+		param, err := of+"["+name+"]", error(nil)
 		if passes[name] == nil {
 			return nil, shape.UnknownParam(param)
 		}

@@ -84,14 +84,14 @@ const maxExpand = 4 // levels of expansion
 var idKinds = map[string]string{"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock",
 	"coupon": "coupon", "di": "discount",
 	"cs": "checkout.session", "cus": "customer", "dp": "dispute", "du": "dispute", "evt": "event", "ii": "invoiceitem",
-	"in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent", "pm": "payment_method", "price": "price",
+	"in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent", "po": "payout", "pm": "payment_method", "price": "price",
 	"prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item", "sub": "subscription",
 	"sub_sched": "subscription_schedule", "txn": "balance_transaction", "we": "webhook_endpoint"}
 
 // expandable has the expandable members of each kind, with their kinds, if their names do not have
 // it: those of Stripe's spec whose kind the fake has, and those of versions before 2025-03-31.
 var expandable = map[string]string{
-	"balance_transaction": "source:charge",
+	"balance_transaction": "source:",
 	"charge":              "balance_transaction customer invoice payment_intent refunds.data:refund on_behalf_of:account",
 	"checkout.session":    "customer invoice payment_intent setup_intent subscription line_items.data:line_item",
 	"customer": "invoice_settings.default_payment_method:payment_method subscriptions.data:subscription " +
@@ -110,6 +110,7 @@ var expandable = map[string]string{
 	"payment_intent": "customer latest_charge:charge payment_method on_behalf_of:account " +
 		"transfer_data.destination:account invoice charges.data:charge review: application:",
 	"payment_method": "customer",
+	"payout":         "balance_transaction failure_balance_transaction:balance_transaction",
 	"price":          "product tiers: currency_options:",
 	"product":        "default_price:price",
 	"refund":         "balance_transaction charge payment_intent payment_method customer",

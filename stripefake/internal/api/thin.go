@@ -136,7 +136,7 @@ func listThin(c *Call) (object, error) {
 	if c.Form.Has("limit") {
 		limit = c.Num("limit")
 	}
-	inTime, err := c.created(momentOf)
+	inTime, err := c.span("created", momentOf)
 	switch {
 	case err != nil:
 		return nil, err

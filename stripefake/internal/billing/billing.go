@@ -30,6 +30,7 @@ func Resources() api.Resources {
 			"invoice":               {Rank: 1, Due: invoiceDue, Happens: of(call.invoiceHappens)},
 			"subscription":          {Rank: 2, Due: subscriptionDue, Happens: of(call.subscriptionHappens)},
 			"checkout.session":      payment.TimedSession(),
+			"payout":                payment.TimedPayout(),
 		},
 		Followers: map[string]func(*api.Call, object){
 			payment.IntentMoved: of(call.followIntent), payment.CustomerLeaves: of(call.customerGone),

@@ -1,5 +1,5 @@
 // Package payment fakes customers, payment methods, payment and setup intents, checkout sessions, charges,
-// refunds and disputes. It does not know invoices and subscriptions: package billing follows the steps
+// refunds, disputes and payouts. It does not know invoices and subscriptions: package billing follows the steps
 // that this package names.
 package payment
 
@@ -27,7 +27,7 @@ const (
 // Routes are the endpoints of this package.
 func Routes() []api.Route {
 	return slices.Concat(customerRoutes(), methodRoutes(), intentRoutes(), setupRoutes(), checkoutRoutes(),
-		chargeRoutes(), disputeRoutes())
+		chargeRoutes(), disputeRoutes(), payoutRoutes())
 }
 
 // TimedSession is the expiry of checkout sessions.
