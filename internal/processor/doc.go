@@ -1,10 +1,11 @@
 // Package processor defines the interfaces of a payment processor: Charger, which every processor
-// implements, and the optional Wallet, Refunder, Platform and Identified. Packages stripe and sandbox
-// implement them, and package engine charges through them.
+// implements, and the optional Wallet, Refunder, Platform, Identified and Settler. Packages stripe and
+// sandbox implement them (the sandbox has no payouts), and package engine charges through them.
 //
 //   - charger.go: payment intents, and the accounts at a processor
 //   - wallet.go: customers and their cards
 //   - reversal.go: refunds and disputes
+//   - payout.go: payouts and the transactions in them
 //   - errors.go: the errors, which decide whether a request may be sent again
 //   - ask.go: how callers send requests, and gate and repeat them
 //

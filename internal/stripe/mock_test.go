@@ -95,6 +95,12 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		for _, err := range p.Reversals(ctx, r) {
 			note(err)
 		}
+		for _, err := range p.Payouts(ctx, processor.ListRequest{At: at, Since: r.Since}) {
+			note(err)
+		}
+		for _, err := range p.Settled(ctx, at, "po_1") {
+			note(err)
+		}
 	}
 	_, err = p.Identity(ctx)
 	note(err)
@@ -113,7 +119,7 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		"GET /v1/payment_intents", "GET /v1/payment_intents/{id}", "POST /v1/customers", "GET /v1/customers/{id}",
 		"GET /v1/payment_methods", "GET /v1/payment_methods/{id}",
 		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds",
-		"GET /v1/refunds", "GET /v1/disputes", "GET /v1/account", "GET /v1/accounts"} {
+		"GET /v1/refunds", "GET /v1/disputes", "GET /v1/payouts", "GET /v1/balance_transactions", "GET /v1/account", "GET /v1/accounts"} {
 		if _, was := sent.LoadAndDelete(want); !was {
 			t.Errorf("%s was never sent", want)
 		}

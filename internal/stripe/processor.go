@@ -31,6 +31,7 @@ var (
 	_ processor.Refunder   = (*Processor)(nil)
 	_ processor.Platform   = (*Processor)(nil)
 	_ processor.Identified = (*Processor)(nil)
+	_ processor.Settler    = (*Processor)(nil)
 )
 
 // New returns a Processor without sending a request. Its errors do not contain the key.

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/duesday/duesday/internal/billing/payout"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/screen"
@@ -16,20 +18,32 @@ import (
 )
 
 type reportFlags struct {
-	from, to screen.Flag[civil.Date]
-	days     int
-	csv      bool
+	from, to       screen.Flag[civil.Date]
+	payouts, until screen.Flag[civil.Date]
+	days, settled  int
+	csv            bool
 }
 
 func (p *program) reportCommand() *cobra.Command {
-	f := reportFlags{from: screen.MonthFlag(), to: screen.MonthFlag()}
-	c := p.StoreLeaf("report", session.Need{Read: true},
-		func(ctx context.Context, s *session.Session, _ []string) error { return p.report(ctx, s, &f) })
+	f := reportFlags{from: screen.MonthFlag(), to: screen.MonthFlag(), payouts: screen.DateFlag(), until: screen.DateFlag()}
+	c := session.Leaf("report", func(ctx context.Context, _ []string) error {
+		if f.payouts.Value.IsZero() {
+			return p.With(ctx, session.Need{Read: true}, func(s *session.Session) error { return p.report(ctx, s, &f) })
+		}
+		return p.With(ctx, session.Need{Read: true, Processor: true},
+			func(s *session.Session) error { return p.comparePayouts(ctx, s, &f) })
+	})
 	c.Flags().Var(&f.from, "from", "first month (default: a year ago, or the store's first)")
 	c.Flags().Var(&f.to, "to", "last month (default: this month)")
 	c.Flags().IntVar(&f.days, "days", 30, "`N` days of expected charges, starting today")
-	c.Flags().BoolVar(&f.csv, "csv", false, "write the months as CSV")
+	c.Flags().BoolVar(&f.csv, "csv", false, "write the months, or the transactions in the payouts, as CSV")
+	c.Flags().Var(&f.payouts, "payouts", "compare the receipts with payouts that arrive on this day or later")
+	c.Flags().Var(&f.until, "until", "with --payouts: last day on which payouts arrive (default: no end)")
+	c.Flags().IntVar(&f.settled, "settled", payout.Settled, "with --payouts: `N` days after which a receipt must be in a payout")
 	return session.Checked(c, func([]string) error {
+		if err := f.checkPayouts(c.Flags()); err != nil {
+			return err
+		}
 		switch {
 		case f.csv && p.AsJSON:
 			return screen.Usagef("--csv and --json cannot be combined")
@@ -43,6 +57,23 @@ func (p *program) reportCommand() *cobra.Command {
 		}
 		return screen.Between("days", f.days, 1, 366)
 	})
+}
+
+// checkPayouts returns a UsageError if flags of the comparison and of the monthly report are combined.
+func (f *reportFlags) checkPayouts(flags *pflag.FlagSet) error {
+	others, needs := []string{"until", "settled"}, "needs"
+	if !f.payouts.Value.IsZero() {
+		others, needs = []string{"from", "to", "days"}, "cannot be combined with"
+	}
+	for _, name := range others {
+		if flags.Changed(name) {
+			return screen.Usagef("--%s %s --payouts", name, needs)
+		}
+	}
+	if !f.until.Value.IsZero() && f.until.Value.Before(f.payouts.Value) {
+		return screen.Usagef("--until %s must not be before --payouts %s", f.until.Text, f.payouts.Text)
+	}
+	return screen.Between("settled", f.settled, 0, payout.MaxSettled)
 }
 
 func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags) error {

@@ -222,9 +222,9 @@ func (s *sender) isDisconnected(at string) bool {
 }
 
 // words are the fixed words of the paths in use; any other word of a path is an id.
-const words = " account accounts attach cancel charges checkout confirm core customers disputes events finalize " +
-	"invoice_payments invoiceitems invoices pay payment_intents payment_methods prices refunds sessions setup_intents " +
-	"subscription_schedules subscriptions v1 v2 void "
+const words = " account accounts attach balance_transactions cancel charges checkout confirm core customers disputes " +
+	"events finalize invoice_payments invoiceitems invoices pay payment_intents payment_methods payouts prices refunds " +
+	"sessions setup_intents subscription_schedules subscriptions v1 v2 void "
 
 // Endpoint returns the method and the path without IDs, which is the unit of Stripe's rate limits.
 func Endpoint(method, path string) string {
