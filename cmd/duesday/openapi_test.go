@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/test/spectest"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // TestOpenAPI_Examples: each example of openapi.json is a request that the server carries out, in this order, and
@@ -91,6 +92,9 @@ func TestOpenAPI_Examples(t *testing.T) {
 	equal(t, "charged before", send("chargePeriod", "default")["paid_before"], any(true))
 	send("listPeriods", "")
 	send("getReport", "")
+	c.fake.PayOut(stripefake.Payout{})
+	e.Values["from"] = "2027-01-01"
+	equal(t, "payouts", len(send("getPayoutReport", "")["payouts"].([]any)), 1)
 	send("getStatus", "")
 
 	// The second one is charged by itself, the third is paid by wire, and then comes the end.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/payout"
 	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/call"
@@ -72,6 +73,7 @@ func kinds() []web.Kind {
 		{Is: processor.ErrNoIntent, Status: conflict, Code: "no_intent", Title: "The processor does not have the payment intent"},
 		{Is: processor.ErrNoWallet, Status: conflict, Code: "no_wallet", Title: "The processor stores no cards"},
 		{Is: refund.ErrNoRefunds, Status: conflict, Code: "no_refunds", Title: "The processor cannot refund"},
+		{Is: payout.ErrNone, Status: conflict, Code: "no_payouts", Title: "The processor has no payouts"},
 		{Is: planchange.ErrCurrencies, Status: refused, Code: "currencies", Title: "The subscriptions have several currencies"},
 		{Is: delivery.ErrState, Status: conflict, Code: "state", Title: "The object's state does not allow the request"},
 		{Is: lookup.ErrIncomplete, Status: conflict, Code: "state", Title: "The object's state does not allow the request"},

@@ -91,6 +91,8 @@ func TestFaults_Fields(t *testing.T) {
 		{"GET", "/v1/receipts?idempotency_key=", "", "idempotency_key"},
 		{"GET", "/v1/subscriptions?sku=" + strings.Repeat("9", 5000), "", "sku"},
 		{"GET", "/v1/report?from=SECRET&to=SECRET&days=SECRET&SECRET=1", "", " days from to"},
+		{"GET", "/v1/report/payouts?until=SECRET&settled=367&SECRET=1", "", " from settled until"},
+		{"GET", "/v1/report/payouts?from=2027-01-02&until=2027-01-01", "", "until"},
 		{"GET", "/v1/receipts?from=SECRET&to=SECRET&limit=SECRET&SECRET=1", "", " account from limit to"},
 		{"GET", "/v1/receipts/1?SECRET=1", "", " account"},
 		{"GET", "/v1/subscriptions?status=SECRET&cursor=SECRET", "", "cursor status"},

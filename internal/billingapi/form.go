@@ -2,6 +2,7 @@ package billingapi
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -26,6 +27,18 @@ func (f *form) date(name, text string) (d civil.Date) {
 		f.add(billing.Invalid(name, "must be a date such as 2027-01-31"))
 	}
 	return d
+}
+
+// days parses a number of days up to a year, or "" for the usual one.
+func (f *form) days(name, text string, least, usual int) int {
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > yearOfDays {
+		f.add(billing.Invalid(name, fmt.Sprintf("must be %d to %d", least, yearOfDays)))
+	}
+	return n
 }
 
 // interval parses an interval, or "" for none.

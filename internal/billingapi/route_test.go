@@ -87,6 +87,9 @@ func TestRoutes_Installation(t *testing.T) {
 	w.signUp(visa)
 	w.must("GET", "/v1/status", "")
 	w.must("GET", "/v1/report?from=2027-01&days=60", "")
+	if a := w.ask("read", "GET", "/v1/report/payouts?from=2027-01-01", "", ""); a.status != 409 || a.body["code"] != "no_payouts" {
+		t.Errorf("payouts of the sandbox: %d %s", a.status, a.text)
+	}
 	w.must("PUT", "/v1/charging", `{"charging":false,"reason":"a holiday"}`)
 	if a := w.ask("charge", "POST", subscription+"/charge", "off", `{}`); a.status != 409 || a.body["code"] != "charging_off" {
 		t.Errorf("charging is off: %d %s", a.status, a.text)

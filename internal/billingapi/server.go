@@ -99,6 +99,7 @@ func (s *server) others() []web.Route {
 		route(key.Read, "listRuns", "GET /v1/runs", s.runs),
 		route(key.Read, "getRun", "GET /v1/runs/{run}", s.getRun),
 		route(key.Read, "getReport", "GET /v1/report", s.report),
+		route(key.Read, "getPayoutReport", "GET /v1/report/payouts", s.payouts),
 		route(key.Read, "getStatus", "GET /v1/status", s.status),
 		route(key.Read, "getCharging", "GET /v1/charging", s.charging),
 		route(key.Admin, "setCharging", "PUT /v1/charging", s.setCharging),

@@ -1,18 +1,18 @@
 package billingapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/payout"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
@@ -41,31 +41,51 @@ func (s *server) report(w http.ResponseWriter, r *web.Request) error {
 		}
 		return d
 	}
-	q := report.Query{From: month("from"), To: month("to"), Days: reportDays, Progress: func(int64) {}}
-	if text := values.Get("days"); text != "" {
-		if q.Days, err = strconv.Atoi(text); err != nil || q.Days < 1 || q.Days > yearOfDays {
-			x.add(billing.Invalid("days", fmt.Sprintf("must be 1 to %d", yearOfDays)))
-		}
-	}
+	q := report.Query{From: month("from"), To: month("to"), Days: x.days("days", values.Get("days"), 1, reportDays), Progress: func(int64) {}}
 	if q.From.After(s.Engine.Today().AddDays(1)) || !q.To.IsZero() && q.From.After(q.To) {
 		x.add(billing.Invalid("from", "must be a month that has begun, and must not be after to"))
 	}
-	if err := x.err(); err != nil {
-		return err
+	return s.scan(w, r, x.err(), func(e *engine.Engine) (view.Object, error) {
+		made, err := e.Report(r.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		return view.Report(made), nil
+	})
+}
+
+// payouts compares the receipts with payouts, as the command does.
+func (s *server) payouts(w http.ResponseWriter, r *web.Request) error {
+	values, err := r.Values("from", "until", "settled")
+	x := form{[]error{err}}
+	q := payout.Query{From: x.date("from", values.Get("from")), Until: x.date("until", values.Get("until")),
+		Days: x.days("settled", values.Get("settled"), 0, payout.Settled)}
+	if q.From.IsZero() {
+		x.add(billing.Invalid("from", "is missing"))
+	} else if !q.Until.IsZero() && q.Until.Before(q.From) {
+		x.add(billing.Invalid("until", "must not be before from"))
 	}
+	return s.scan(w, r, x.err(), func(e *engine.Engine) (view.Object, error) {
+		made, err := payout.Make(r.Context(), e.Records, e.Charging().Processor, q)
+		if err != nil {
+			return nil, err
+		}
+		return view.Payouts(made), nil
+	})
+}
+
+// scan sends a report, unless the request is wrong. There is one at a time, because it reads the whole store.
+func (s *server) scan(w http.ResponseWriter, r *web.Request, wrong error, report func(*engine.Engine) (view.Object, error)) error {
 	e, err := s.Engine.Fresh(r.Context())
-	if err != nil {
+	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
 	if !s.reporting.CompareAndSwap(false, true) {
 		return errReporting
 	}
 	defer s.reporting.Store(false)
-	made, err := e.Report(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	return show(w, view.Report(made), nil)
+	made, err := report(e)
+	return show(w, made, err)
 }
 
 func (s *server) status(w http.ResponseWriter, r *web.Request) error {

@@ -136,7 +136,7 @@ func (g *generator) named(name string, o *operation) any {
 		}
 		return g.day(0, 40)
 	case "from":
-		if strings.HasPrefix(o.path, "/v1/report") {
+		if o.Operation == "getReport" {
 			return g.w.now().AddDate(0, -g.IntN(3), 0).Format("2006-01")
 		}
 		if o.Operation == "replayDeliveries" {

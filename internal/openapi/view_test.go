@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/payout"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -61,6 +62,9 @@ func TestViews(t *testing.T) {
 		{"Delivery", view.Message(&delivery.Message{}), ""},
 		{"HistoryEntry", view.History(&history.Entry{}), ""},
 		{"Report", view.Report(&report.Report{}), ""},
+		{"Payout", view.Payout(&payout.Payout{}), "transactions"},
+		{"PayoutLine", view.PayoutLine(&payout.Line{Payout: &payout.Payout{}}), "account subscription period"},
+		{"PayoutReport", view.Payouts(&payout.Report{}), ""},
 		{"Settings", view.Settings(&settings.Settings{}), ""},
 		{"Charging", view.Charging(true, "", "", ""), ""},
 		{"Key", view.Key(&key.Key{}), "key"},

@@ -19,7 +19,7 @@ var layers = map[string][]string{
 	"internal/billingapi": {"billing", "billing/account", "billing/charging", "billing/due", "billing/engine",
 		"billing/job", "billing/party", "billing/planchange", "billing/refund", "billing/report", "billing/settings",
 		"billing/worker", "call", "civil", "delivery", "field", "history", "key", "lookup", "money", "processor", "schema",
-		"secret", "sequence", "status", "store", "view", "web"},
+		"secret", "sequence", "status", "store", "view", "web", "billing/payout"},
 	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/engine",
 		"billing/party", "billing/planchange", "billing/proof", "billing/refund", "billing/report", "billing/settings",
 		"book", "civil", "history", "importing", "lookup", "money", "processor", "screen", "secret", "sequence", "session",
