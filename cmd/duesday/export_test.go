@@ -13,7 +13,7 @@ func TestExport(t *testing.T) {
 		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,\"b@example.com\",1,news,12.99,USD,31,pm_card_visa\n"))
 	c.must("run", "payments")
 	receipts := strings.Split(c.must("export", "receipts", "--format", "csv"), "\n")
-	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge,kind,number,email,refunded,note")
+	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge,kind,id,number,email,refunded,note")
 	if len(receipts) != 3 || !strings.HasPrefix(receipts[1],
 		"1,1,news,0,2026-03-15,2026-03-15T10:30:00.000Z,12.99,USD,pi_sandbox_") ||
 		!strings.HasSuffix(receipts[1], ",a@example.com,0.00,") || !strings.Contains(receipts[1], ",charge,") {
@@ -44,8 +44,8 @@ func TestExport(t *testing.T) {
 	equal(t, "refunded", members(decode(t, strings.SplitAfter(c.must("export", "receipts", "--json"), "\n")[0]).(map[string]any), "email", "refunded",
 		"note"), []any{"a@example.com", "2.99", nil})
 	receipts = strings.Split(c.must("export", "receipts"), "\n")
-	number := c.list("receipt", "list", "2")[0].(map[string]any)["number"].(string)
-	if !strings.HasSuffix(receipts[2], ",bank 77,external,"+number+",b@example.com,0.00,bank 77") {
+	r := c.list("receipt", "list", "2")[0].(map[string]any)
+	if !strings.HasSuffix(receipts[2], ",bank 77,external,"+r["id"].(string)+","+r["number"].(string)+",b@example.com,0.00,bank 77") {
 		t.Errorf("receipts: %q", receipts)
 	}
 }

@@ -228,7 +228,7 @@ func (s *once) auditLists() {
 func (s *once) auditAccount(id string) {
 	manual, refunds := 0, 0
 	for _, r := range s.rows("/v1/receipts?limit=1000&account=" + id) {
-		if s.ear.expect("receipt.created", fmt.Sprint(r["number"])); r["kind"] == "external" || r["kind"] == "overpayment" {
+		if s.ear.expect("receipt.created", fmt.Sprint(r["id"])); r["kind"] == "external" || r["kind"] == "overpayment" {
 			manual++
 		}
 	}

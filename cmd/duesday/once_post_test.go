@@ -196,7 +196,7 @@ func (c *customer) refund(at string) {
 	for _, r := range jsonList(list.body["data"]) {
 		if r := r.(map[string]any); r["kind"] == "charge" && strings.HasSuffix(at, "/"+r["subscription"].(string)) {
 			form := `{"account":%q,"amount":%d,"currency":"EUR"}`
-			c.post("refund", fmt.Sprint("/v1/receipts/", r["number"], "/refunds"), fmt.Sprintf(form, c.id, 100+c.posts), fmt.Sprintf(form, c.id, 99))
+			c.post("refund", fmt.Sprint("/v1/receipts/", r["id"], "/refunds"), fmt.Sprintf(form, c.id, 100+c.posts), fmt.Sprintf(form, c.id, 99))
 			return
 		}
 	}

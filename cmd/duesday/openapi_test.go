@@ -85,7 +85,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 	equal(t, "period", send("getPeriod", "")["state"], any("paid"))
 	equal(t, "proof", send("provePeriod", "")["alarm"], any(false))
 	e.Values["?account"] = "123"
-	e.Values["number"] = fmt.Sprint(row(send("getReceiptsByAccount", ""))["number"])
+	e.Values["number"] = fmt.Sprint(row(send("getReceiptsByAccount", ""))["id"])
 	send("getReceipt", "")
 	send("createRefund", "default")
 	row(send("listRefunds", ""))

@@ -25,8 +25,8 @@ const (
 	Overpayment ReceiptKind = "overpayment"
 )
 
-// A Receipt is the record of one payment. It never changes, except for the copy of the e-mail
-// address, and expires by its TTL. No decision to charge reads it.
+// A Receipt is the record of one payment. It never changes, except that a drain sets its number and that
+// the e-mail address is a copy. It expires by its TTL. No decision to charge reads it.
 type Receipt struct {
 	Name             // of the subscription; its SKU is that of the key
 	SKU       string // what was paid for
@@ -38,6 +38,7 @@ type Receipt struct {
 	Amount    money.Amount
 	Charge    string    // the processor's reference; the note of a manual payment
 	Expires   time.Time // zero: never
+	InSeries  string    // its number, such as R-2026-000123; "": a drain has not given one
 	Recovered string    // RecoveredDecline, or when its period had ended failed; "": neither
 
 	Raw store.Item
@@ -64,7 +65,7 @@ func (r *Receipt) key() store.Key {
 	return key
 }
 
-// Number returns the receipt's number for people, such as 20230628-8F3K20QX-M4ZN7TRA: the day of the
+// Number returns the receipt's id for people, such as 20230628-8F3K20QX-M4ZN7TRA: the day of the
 // payment in UTC, and 80 bits of a hash of the receipt's key and of the store's installation. It is
 // not stored: the same receipt always has the same number.
 func (r *Receipt) Number(installation string) string {
@@ -96,6 +97,7 @@ func (r *Receipt) attributes(c *codec, key store.Key) {
 	c.date(schema.DueDate, &r.Due)
 	text(c, schema.Email, &r.Email)
 	textBut(c, schema.Kind, &r.Kind, Charged)
+	text(c, schema.Number, &r.InSeries)
 	c.only(schema.PK, key.PK)
 	c.number(schema.Period, &r.Period)
 	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)

@@ -40,6 +40,7 @@ type ReversalRecord struct {
 	Ref        string    // the processor's id; "" before its answer, and after a refusal
 	Created    time.Time // when it was recorded here, or made at the processor by others
 	Processed  time.Time // when it was made at the processor; zero while Ref is ""
+	InSeries   string    // the number of a successful refund, such as R-2026-000124; "": none
 	Ended      time.Time // when this store first saw it succeeded, failed or canceled; else zero
 }
 
@@ -187,6 +188,7 @@ func (r *ReversalRecord) attributes(c *codec, key store.Key) {
 	c.count(schema.Generation, &r.Generation, 0)
 	always(c, schema.Kind, &r.Kind)
 	text(c, schema.LastError, &r.Refusal)
+	text(c, schema.Number, &r.InSeries)
 	c.only(schema.PK, key.PK)
 	c.number(schema.Period, &r.Period)
 	c.stamp(schema.ProcessedDate, &r.Processed)

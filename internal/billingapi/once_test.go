@@ -62,7 +62,7 @@ func (w *world) begin(p posted) string {
 		return p.path
 	}
 	receipts := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)
-	return strings.ReplaceAll(p.path, "NUMBER", receipts[0].(map[string]any)["number"].(string))
+	return strings.ReplaceAll(p.path, "NUMBER", receipts[0].(map[string]any)["id"].(string))
 }
 
 // state is what the store and the processor have of the customers, without times.

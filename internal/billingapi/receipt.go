@@ -99,10 +99,10 @@ func (s *server) viewReceipt(r *billing.Receipt, reversals map[string][]*billing
 	return view.Receipt(r, s.Engine.Opened.Installation, own...)
 }
 
-// find returns the account's receipt with the number. The number does not identify the account.
+// find returns the account's receipt with the id or the number. Neither identifies the account.
 func (s *server) find(ctx context.Context, account, number string) (*billing.Receipt, error) {
 	for x, err := range listed(ctx, s, account, billing.RecPrefix, "", billing.DecodeReceipt) {
-		if err != nil || x.of.Number(s.Engine.Opened.Installation) == number {
+		if err != nil || x.of.Number(s.Engine.Opened.Installation) == number || x.of.InSeries == number {
 			return x.of, err
 		}
 	}

@@ -115,7 +115,7 @@ func TestKeys_AnyForm(t *testing.T) {
 		if a := w.ask("charge", "POST", subscription+"/charge", key, `{}`); a.status != 200 || w.charged() != 1 {
 			t.Errorf("%q: %d %s", key, a.status, a.text)
 		}
-		paid := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)[0].(map[string]any)["number"].(string)
+		paid := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)[0].(map[string]any)["id"].(string)
 		if a := w.ask("charge", "POST", "/v1/receipts/"+paid+"/refunds", key+"r", `{"account":"ada"}`); a.status != 201 {
 			t.Errorf("%q: %d %s", key, a.status, a.text)
 		}
@@ -166,7 +166,7 @@ func TestRefund_Overpayment(t *testing.T) {
 	for _, x := range w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any) {
 		r := x.(map[string]any)
 		want := map[any]int{"charge": 201, "overpayment": 409}[r["kind"]]
-		if a := w.ask("charge", "POST", fmt.Sprint("/v1/receipts/", r["number"], "/refunds"), fmt.Sprint(r["kind"]), `{"account":"ada","amount":1,"currency":"EUR"}`); a.status != want {
+		if a := w.ask("charge", "POST", fmt.Sprint("/v1/receipts/", r["id"], "/refunds"), fmt.Sprint(r["kind"]), `{"account":"ada","amount":1,"currency":"EUR"}`); a.status != want {
 			t.Errorf("%s: %d %s", r["kind"], a.status, a.text)
 		}
 	}

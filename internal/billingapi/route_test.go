@@ -64,7 +64,7 @@ func TestRoutes_SignUp(t *testing.T) {
 	if len(receipts) != 1 {
 		t.Fatalf("receipts: %v", receipts)
 	}
-	number := receipts[0].(map[string]any)["number"].(string)
+	number := receipts[0].(map[string]any)["id"].(string)
 	w.must("POST", "/v1/receipts/"+number+"/refunds", `{"account":"ada","amount":299,"currency":"EUR","reason":"requested_by_customer"}`)
 	if x := w.must("GET", "/v1/receipts/"+number+"?account=ada", "").body; x["refunded"] != 299.0 {
 		t.Errorf("the receipt of a refunded charge: %v", x)
@@ -171,7 +171,7 @@ func TestRoutes_OneOfAPeriod(t *testing.T) {
 	w := newWorld(t)
 	w.signUp(visa)
 	w.ask("admin", "POST", subscription+"/charge", "the charge", `{}`)
-	number := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)[0].(map[string]any)["number"].(string)
+	number := w.must("GET", "/v1/receipts?account=ada", "").body["data"].([]any)[0].(map[string]any)["id"].(string)
 	for i, amount := range []string{`,"amount":100,"currency":"EUR"`, `,"amount":101,"currency":"EUR"`, ``} {
 		key := fmt.Sprint("refund", i)
 		a := w.ask("admin", "POST", "/v1/receipts/"+number+"/refunds", key, `{"account":"ada"`+amount+`}`)

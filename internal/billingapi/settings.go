@@ -45,6 +45,7 @@ type settingsForm struct {
 	UnsubscribeMinutes *int               `json:"unsubscribe_minutes"`
 	DeliveryDays       *int               `json:"delivery_days"`
 	HistoryMonths      *int               `json:"history_months"`
+	ReceiptPrefix      *string            `json:"receipt_prefix"`
 	Products           map[string]*string `json:"products"` // names by SKU; "" removes one
 }
 

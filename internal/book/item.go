@@ -46,7 +46,7 @@ func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
 	// with the outbox's queues and the registry
-	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "ALARMS", "KEY", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
+	case "META", "SETTINGS", "RUN", "SUM", "NUM", "LEASE", "ALARMS", "KEY", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
 		"QUARANTINE", "OWN", "ENDPOINTS", "DELIVERIES", "IDX", "WHK":
 		return true
 	}

@@ -66,7 +66,7 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		Amount:  amount(outbox.DataAmount, outbox.DataAmountText), Before: amount(outbox.DataBefore, outbox.DataBefore),
 		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
 		CollectUntil: day(outbox.DataCollect), PayBy: day(outbox.DataPayBy),
-		Receipt: d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
+		Receipt: cmp.Or(d[outbox.DataNumber], d[outbox.DataReceipt]), Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
 		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
 		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.Month, d[outbox.DataCardExpires]),
 		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != "",

@@ -303,7 +303,7 @@ func (j *judge) learnObject(operation string, m map[string]any) {
 	case operation == "createAccount" || operation == "listAccounts":
 		g.learn("account", "account", id)
 	case operation == "getReceiptsByAccount" || operation == "createReceipt":
-		g.learn("number", "number", text("number"), "account", text("account"))
+		g.learn("number", "number", id, "account", text("account"))
 	case m["sku"] != nil && m["payment_day"] != nil && m["version"] != nil:
 		g.learn("subscription", "account", text("account"), "subscription", id)
 		g.learn("period", "account", text("account"), "subscription", id, "period", fmt.Sprint(g.IntN(3)))

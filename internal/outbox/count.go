@@ -39,12 +39,23 @@ func (o *Outbox) Uncounted(ctx context.Context) iter.Seq2[Effect, error] {
 	return sequence.Filter(o.Waiting(ctx), func(e Effect) bool { return e.Sums != "" })
 }
 
-// How many rows one commit counts, at most: there is room for the sums. Claimed rows of a process
-// that dies wait for the end of their lease, so there are fewer of them.
+// How many rows one commit counts, at most: there is room for the sums. A number costs two more writes.
+// Claimed rows of a process that dies wait for the end of their lease, so there are fewer of them.
 const (
-	countRows = 60
-	claimRows = 20
+	countRows  = 60
+	numberRows = 30
+	claimRows  = 20
 )
+
+func (o *Outbox) batch() int {
+	switch {
+	case o.lease > 0:
+		return claimRows
+	case o.numbers != nil:
+		return numberRows
+	}
+	return countRows
+}
 
 // A row is one that is due. One that was counted is claimed already, where effects are claimed.
 type row struct {
@@ -54,6 +65,10 @@ type row struct {
 
 // countAndSend adds the sums of the rows, and sends those that are to be delivered.
 func (o *Outbox) countAndSend(ctx context.Context, rows []store.Item, send func(row) error) error {
+	rows, err := o.ours(ctx, rows)
+	if err != nil {
+		return err
+	}
 	counted, err := o.countBatch(ctx, rows)
 	for _, it := range counted {
 		if err == nil {
@@ -107,8 +122,10 @@ func (o *Outbox) add(ctx context.Context, rows []store.Item) (counted []store.It
 	}
 	var writes []store.Write
 	sums := make([]string, len(rows))
+	var named []store.Key
 	for i, it := range rows {
 		sums[i] = it.Str(schema.Sums)
+		named = append(named, numbered(it)...)
 		if it.Str(schema.Kind) == KindSum {
 			writes = append(writes, store.Delete(o.table.Name, o.table.KeyOf(it),
 				store.AttributeEquals(schema.Sums, it.Get(schema.Sums))))
@@ -118,6 +135,11 @@ func (o *Outbox) add(ctx context.Context, rows []store.Item) (counted []store.It
 		counted = append(counted, it)
 	}
 	added, err := o.tally(ctx, sums)
+	if err == nil && o.numbers != nil && len(named) > 0 {
+		var given []store.Write
+		given, err = o.numbers.Give(ctx, named)
+		added = append(added, given...)
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -107,10 +107,7 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 		}
 	}
 	var held []store.Item // rows with sums
-	batch := countRows
-	if o.lease > 0 {
-		batch = claimRows
-	}
+	batch := o.batch()
 	for it, err := range o.DueRows(ctx) {
 		switch {
 		case err != nil:

@@ -44,6 +44,10 @@ type Effect struct {
 	Error   string            // of the last failed delivery
 	Dead    bool              // in the dead letters
 	Sums    string            // what its cause adds to the sums of money, until it has been added; see Counting
+
+	// Numbered contains the keys of the receipts, or of the refund, that its cause has made. Until the
+	// Sums are added, they have no numbers.
+	Numbered []store.Key
 }
 
 // The kinds of effects. The deliverer uses the kind to decide what to do.
@@ -124,7 +128,7 @@ const (
 
 	DataProcessed = "processed" // 2023-06-28, in the zone of the account; older: a timestamp in UTC
 	DataCharge    = "charge"    // the processor's reference
-	DataReceipt   = "receipt"   // the receipt's number
+	DataReceipt   = "receipt"   // the receipt's id
 
 	DataRetryDate = "retry_date"    // 2023-07-01
 	DataBefore    = "before"        // 9.99: the amount until then, in the same currency
@@ -152,6 +156,7 @@ const (
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown
 	DataLocale      = "locale"       // pt-BR; "" if the account has none
+	DataNumber      = "number"       // R-2026-000123: of the receipt or refund; "" if it has none
 	DataName        = "name"         // of the customer; "" if it is not known
 )
 
@@ -203,6 +208,7 @@ func Write(table string, e Effect) store.Write {
 	setFailure(&it, e.Tries, e.Error)
 	w := store.Put(table, it)
 	SetSums(&w, e.Sums)
+	SetNumbered(&w, e.Numbered)
 	return w
 }
 
@@ -223,7 +229,7 @@ func Decode(it store.Item) (Effect, error) {
 	var wrong []error
 	queue, shard, _ := strings.Cut(it.Str(schema.PK), "#")
 	e := Effect{Queue: Queue(queue), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Error: it.Str(schema.LastError),
-		Sums: it.Str(schema.Sums)}
+		Sums: it.Str(schema.Sums), Numbered: numbered(it)}
 	e.Tries = int(max(it.Int(schema.Tries), 0))
 	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
 	if !ok || id == "" {

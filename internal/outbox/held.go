@@ -11,7 +11,7 @@ import (
 
 // Held mail waits for a decision: a restored store does not know whether it was delivered. No drain looks
 // at its queue, also none of an older Duesday. A held row never has Sums: they stay in the queue of its
-// origin, in a row of KindSum, and are added without it.
+// origin, in a row of KindSum, and are added without it. Both rows name the same receipts.
 
 // IsHeld reports whether the write puts a held row.
 func IsHeld(w *store.Write) bool {
@@ -71,7 +71,8 @@ func (o *Outbox) decided(it store.Item, e Effect, f Fate) []store.Write {
 	writes := []store.Write{store.Delete(o.table.Name, from)}
 	if e.Sums != "" {
 		// Under an id of its own: the mail may come back to its place.
-		sum := Effect{Queue: e.Queue, ID: KindSum + "/" + e.ID, Due: e.Due, Created: e.Created, Kind: KindSum, Sums: e.Sums}
+		sum := Effect{Queue: e.Queue, ID: KindSum + "/" + e.ID, Due: e.Due, Created: e.Created, Kind: KindSum, Sums: e.Sums,
+			Numbered: e.Numbered}
 		writes = []store.Write{store.Delete(o.table.Name, from, store.AttributeEquals(schema.Sums, it.Get(schema.Sums))),
 			Write(o.table.Name, sum)}
 	}

@@ -42,6 +42,7 @@ type Outbox struct {
 	queue   Queue
 	lease   time.Duration // 0: effects are not claimed
 	tally   Tally         // nil: nothing is counted
+	numbers Numbers       // nil: nothing gets a number
 }
 
 // New returns the outbox of the queue Mail in table t of s, with the clock now. A nil guard accepts

@@ -127,6 +127,12 @@ const (
 	SumsDate  = "SumsDate"  // of META: since when the sums have been kept
 	Recovered = "Recovered" // of a receipt: its payment had been declined, or when its period had ended failed
 
+	Number   = "Number"   // of a receipt or refund: its number in a series
+	Numbered = "Numbered" // of an effect: the receipts or the refund that it is about
+	Last     = "Last"     // last number of each series
+	Letter   = "Letter"   // of the series that a restored store begins
+	Known    = "Known"    // last numbers of the series before them
+
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
 	AskedDate = "AskedDate" // of an open period: when the customer was asked to authenticate it
@@ -239,5 +245,6 @@ func Names() []string {
 		"message",
 		Salt,
 		BillingDetails, "address_line1", "address_line2", "city", "company", "country", "postal_code", "tax_id",
+		Number, Numbered, Last, Letter, Known,
 	}
 }

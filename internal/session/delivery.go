@@ -29,7 +29,8 @@ const (
 // Outbox returns the session's outbox, which delivers through d. If d is nil, callers can only
 // inspect it.
 func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.mail.StillWanted).Counting(report.Tally(s.Engine.Records))
+	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.mail.StillWanted).Counting(report.Tally(s.Engine.Records)).
+		Numbering(s.numbers)
 	if s.Shared { // every serve process drains it
 		o = o.Claiming(mailClaim)
 	}
@@ -53,6 +54,7 @@ type accounts interface {
 	Holder(context.Context, outbox.Effect) (locale, name string, err error)
 	Link(context.Context, outbox.Effect) (processor.CardLink, error)
 	Arrears(context.Context, outbox.Effect) (map[string]string, error)
+	NumberOf(context.Context, outbox.Effect) (string, error)
 	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
 }
 
@@ -83,6 +85,10 @@ func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	if err != nil {
 		return err
 	}
+	number, err := d.accounts.NumberOf(ctx, e)
+	if err != nil {
+		return err
+	}
 	e.Data = maps.Clone(e.Data) // the outbox may still write the effect itself
 	maps.Copy(e.Data, arrears)
 	if locale != "" {
@@ -90,6 +96,9 @@ func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	}
 	if name != "" {
 		e.Data[outbox.DataName] = name
+	}
+	if number != "" {
+		e.Data[outbox.DataNumber] = number
 	}
 	if l.URL != "" {
 		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, view.Stamp(l.Expires)

@@ -29,6 +29,7 @@ func (refusing) Deliver(context.Context, outbox.Effect) error { return &smtp.Bou
 // A clerk returns one locale and one link, and records one bounce.
 type clerk struct {
 	locale  string
+	number  string
 	link    processor.CardLink
 	fails   error
 	bounced string
@@ -39,6 +40,8 @@ func (c *clerk) Holder(context.Context, outbox.Effect) (locale, name string, err
 }
 
 func (c *clerk) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
+
+func (c *clerk) NumberOf(context.Context, outbox.Effect) (string, error) { return c.number, nil }
 
 func (c *clerk) Link(context.Context, outbox.Effect) (processor.CardLink, error) {
 	return c.link, c.fails
@@ -93,6 +96,8 @@ func (slowMail) Holder(context.Context, outbox.Effect) (locale, name string, err
 }
 
 func (slowMail) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
+
+func (slowMail) NumberOf(context.Context, outbox.Effect) (string, error) { return "", nil }
 
 func (slowMail) NoteBounce(context.Context, outbox.Effect, string) error { return nil }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/wallet"
@@ -51,6 +52,7 @@ type Session struct {
 	Engine    *engine.Engine
 	Processor processor.Charger // nil if not needed
 	mail      *recipient.Directory
+	numbers   *numbering.Numberer
 	ledger    io.Closer // closes the processor; nil if there is nothing to close
 	Now       func() time.Time
 	Post      *Post                      // nil if the session only reads
@@ -129,7 +131,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.Close())
 	}
-	s.mail = recipients(&p.Config, s.Engine.Cards())
+	s.mail, s.numbers = recipients(&p.Config, s.Engine.Cards()), numbering.New(s.Engine.Records, s.Shared)
 	s.Messages = s.deliveries()
 	cause.Of(s.Engine.Records, s.Messages)
 	if n.Take {

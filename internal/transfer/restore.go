@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/move"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
@@ -20,7 +21,8 @@ type Restored struct {
 	Manifest
 	Aside string // the new path of the replaced store; "" if there was none
 	Meta  billing.Meta
-	Held  int // mails that waited in the backup, and may have been sent since
+	Known string // last receipt numbers that the replaced store or the backup gave; "" if none
+	Held  int    // mails that waited in the backup, and may have been sent since
 }
 
 // ErrExists means that the destination already contains a store.
@@ -37,6 +39,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	if dir, err = pebblestore.PlaceOf(dir); err != nil {
 		return nil, err
 	}
+	lost := f.lost(ctx, dir)
 	release, err := f.claimTarget(from, dir, replace)
 	if err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 		err = f.whole(ctx, from, temp)
 	}
 	if err == nil {
-		err = f.ready(ctx, r, from, temp, aside)
+		err = f.ready(ctx, r, from, temp, aside, lost)
 	}
 	if err == nil {
 		err = r.swap(temp, dir, aside)
@@ -164,7 +167,7 @@ func copyFile(from, to string) error {
 }
 
 // ready opens the copy, and makes it a restored store.
-func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string) (err error) {
+func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string, lost *numbering.Lost) (err error) {
 	s, err := pebblestore.Open(dir, f.options())
 	if err != nil {
 		return fmt.Errorf("the backup cannot be opened: %w", err)
@@ -184,8 +187,26 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string
 	if r.Held, err = e.Restored(ctx, r.Made, from, aside); err != nil {
 		return err
 	}
+	if r.Known, err = numbering.Begin(ctx, e.Records, lost); err != nil {
+		return err
+	}
 	r.Meta, err = e.Meta(ctx)
 	return err
+}
+
+// lost returns what the store in the folder knows about receipt numbers, or nil if it cannot be read.
+func (f Folders) lost(ctx context.Context, dir string) *numbering.Lost {
+	o := f.options()
+	o.ReadOnly = true
+	s, err := pebblestore.Open(dir, o)
+	if err != nil {
+		return nil // there is none, or it is damaged: claimTarget decides
+	}
+	lost, err := numbering.LostOf(ctx, billing.NewRecords(s, f.Tables, f.Now, nil))
+	if errors.Join(err, s.Close()) != nil {
+		return nil
+	}
+	return lost
 }
 
 // whole reads every block of the copy. The good items of a damaged backup can be exported.

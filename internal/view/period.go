@@ -35,13 +35,13 @@ func Period(p *billing.EndedPeriod) Object {
 }
 
 // Receipt returns the receipt with the refunds and disputes of its charge. Disputes do not count as
-// refunded. The store's installation is part of the receipt's number.
+// refunded. The store's installation is part of the receipt's id.
 func Receipt(r *billing.Receipt, installation string, reversals ...*billing.ReversalRecord) Object {
 	charge, note := r.Charge, ""
 	if r.Kind == billing.External || r.Kind == billing.Overpayment {
 		charge, note = "", r.Charge
 	}
-	v := Object{"number", r.Number(installation), "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
+	v := Object{"id", r.Number(installation), "number?", r.InSeries, "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
 		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(),
 		"charge?", charge, "note?", note, "kind", r.Kind, "email?", r.Email, "expires_at?", r.Expires}
 	if refunded := Refunded(r, reversals); !refunded.IsZero() {
@@ -80,7 +80,7 @@ func PeriodOf(r *billing.Receipt) *int {
 
 // Reversal returns the refund or dispute.
 func Reversal(r *billing.ReversalRecord) Object {
-	return Object{"id", r.ReversalID, "version", r.Version(), "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
+	return Object{"id", r.ReversalID, "number?", r.InSeries, "version", r.Version(), "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
 		"created_at", r.Created, "amount", r.Amount,
 		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
 		"charge?", r.Charge, "refund?", r.Ref, // the processor's ID

@@ -13,7 +13,8 @@ func Settings(s *settings.Settings) Object {
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
-		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "history_months", s.HistoryMonths, "products?", s.Products}
+		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "history_months", s.HistoryMonths, "receipt_prefix", s.ReceiptPrefix,
+		"products?", s.Products}
 }
 
 // SettingChange returns one change of one setting.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/kept"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -77,10 +78,11 @@ type auditor struct {
 	others    map[otherName]otherCharges
 	reversals reversals
 	lookups   map[uint64]struct{} // hashes of rows of package lookup that are met without an item, or the reverse
-	sums      sums                // the records add up to them
-	read      span                // the times whose sums are read
-	met       span                // the times of the sums that the scan has met
-	kept      int                 // the least months for which a subscription's receipts are kept; 0: for ever, or not known
+	given     *numbering.Comparison
+	sums      sums // the records add up to them
+	read      span // the times whose sums are read
+	met       span // the times of the sums that the scan has met
+	kept      int  // the least months for which a subscription's receipts are kept; 0: for ever, or not known
 	result    Report
 }
 
@@ -168,7 +170,7 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
-		lookups: map[uint64]struct{}{}, sums: sums{}, read: read, met: read,
+		lookups: map[uint64]struct{}{}, given: numbering.NewComparison(e), sums: sums{}, read: read, met: read,
 		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
 			asked: map[string]string{}}}
 	if err := a.readWalk(ctx); err != nil {
@@ -192,6 +194,11 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 		return nil, err
 	}
 	a.parted()
+	if err := a.given.Report(ctx, func(number, detail string) {
+		a.problem("receipt number differs", billing.Name{}, 0, "%s: %s", number, detail)
+	}); err != nil {
+		return nil, err
+	}
 	if err := a.compareLookups(ctx); err != nil {
 		return nil, err
 	}

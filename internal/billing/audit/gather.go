@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/kept"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
@@ -23,6 +24,7 @@ import (
 func (a *auditor) add(it store.Item) {
 	key := billing.KeyOf(it)
 	stray := billing.StrayRow(it)
+	a.given.Meet(it)
 	switch n, isSub := billing.NameOf(key); {
 	case key.PK == settings.Key.PK:
 		a.addSettings(key, it)
@@ -38,6 +40,8 @@ func (a *auditor) add(it store.Item) {
 	case stray != nil:
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
+	case numbering.IsNumber(key):
+		gather(a, "receipt number", it, numbering.Decode, func(*numbering.Number) {})
 	case report.IsSum(key):
 		a.met.add(report.TimeOf(it))
 		if list, err := report.Decode(it); err != nil {

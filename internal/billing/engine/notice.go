@@ -81,10 +81,12 @@ func (e *Engine) cancelled(s *billing.Subscription) []write {
 // record. The caller must commit the rows together with the change.
 func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (writes []store.Write, err error) {
 	var mail []write
+	var refund []store.Key
 	if r.Kind == processor.Refunded && r.State == processor.ReversalSucceeded {
 		mail, err = e.refunded(ctx, r) // each record succeeds only once; see ReversalRecord.Apply
+		refund = append(refund, r.Key())
 	}
-	if writes = e.withSums(mail, report.OfReversal(r, was), r.ReversalID, string(r.State)); err != nil || e.Reversed == nil {
+	if writes = e.withSums(mail, report.OfReversal(r, was), refund, r.ReversalID, string(r.State)); err != nil || e.Reversed == nil {
 		return writes, err
 	}
 	rows, err := e.Reversed(ctx, was, r)

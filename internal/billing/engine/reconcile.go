@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -31,6 +32,11 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	lost, refused, err := e.Charging().Lost(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if len(lost) > 0 {
+		if err := numbering.BeginSince(ctx, e.Records); err != nil {
+			return 0, err
+		}
 	}
 	var failed []error
 	for at := range refused {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
-	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -51,11 +50,15 @@ func (e *Engine) withoutGone(ctx context.Context, others []write) (there []write
 // writes returns the store's writes, with their sums.
 func (e *Engine) writes(s *billing.Subscription, others []write) []store.Write {
 	var sums []report.Sum
+	var receipts []store.Key
 	first := ""
 	for _, w := range others {
 		sums, first = append(sums, w.sums...), cmp.Or(first, w.of)
+		if strings.HasPrefix(w.of, billing.RecPrefix) {
+			receipts = append(receipts, billing.KeyOf(w.Item))
+		}
 	}
-	return e.withSums(others, sums, s.Account, first, strconv.FormatInt(s.Version, 10))
+	return e.withSums(others, sums, receipts, s.Account, first, strconv.FormatInt(s.Version, 10))
 }
 
 // plain returns writes that add nothing to the sums.
@@ -107,24 +110,11 @@ func (e *Engine) collected(ctx context.Context, s *billing.Subscription) (*billi
 	return p, err
 }
 
-// withSums returns the store's writes with the sums in one of their outbox rows, or in a row of their own,
-// whose id tells the event from others.
-func (e *Engine) withSums(others []write, sums []report.Sum, id ...string) []store.Write {
+// withSums is report.Carry for an event of the engine's store.
+func (e *Engine) withSums(others []write, sums []report.Sum, objects []store.Key, id ...string) []store.Write {
 	writes := make([]store.Write, len(others))
 	for i, w := range others {
 		writes[i] = w.Write
 	}
-	text := report.Text(sums)
-	if text == "" {
-		return writes
-	}
-	for i := range writes {
-		if w := &writes[i]; w.Op == store.OpPut && w.Table == e.Tables.Outbox.Name && !outbox.IsHeld(w) {
-			outbox.SetSums(w, text)
-			return writes
-		}
-	}
-	now := e.Now()
-	return append(writes, outbox.Write(e.Tables.Outbox.Name, outbox.Effect{
-		ID: outbox.KindSum + "/" + strings.Join(id, "/"), Kind: outbox.KindSum, Due: now, Created: now, Sums: text}))
+	return report.Carry(e.Records, writes, sums, objects, id...)
 }

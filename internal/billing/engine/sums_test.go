@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
@@ -32,7 +33,8 @@ func (nowhere) Deliver(context.Context, outbox.Effect) error { return nil }
 func (w *world) drain(t *testing.T) {
 	t.Helper()
 	p := w.start()
-	o := outbox.New(p.Store, w.tables.Outbox, w.now, nowhere{}, nil).Counting(report.Tally(p.Records))
+	o := outbox.New(p.Store, w.tables.Outbox, w.now, nowhere{}, nil).Counting(report.Tally(p.Records)).
+		Numbering(numbering.New(p.Records, false))
 	_, err := o.Drain(t.Context(), 2)
 	mustNot(t, err)
 	for e, err := range o.Uncounted(t.Context()) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -229,7 +230,7 @@ func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) 
 // Stays reports whether a copy leaves out an item of the recurring-payments table. A copy leaves
 // out META, which it writes again, the leases, and its own progress.
 func Stays(k store.Key) bool {
-	return k == billing.MetaKey || k.PK == CopyPK || k.PK == billing.LeasePK(billing.Payments) || k.PK == billing.LeasePK(billing.Reminders)
+	return k == billing.MetaKey || k.PK == CopyPK || strings.HasPrefix(k.PK, billing.LeasePK(""))
 }
 
 // StillFenced returns the condition on META that lets the copy id mark subscriptions in its source.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // A Directory looks up the customers who receive a store's mail.
@@ -49,6 +52,39 @@ func (d *Directory) Holder(ctx context.Context, f outbox.Effect) (locale, name s
 			"to set another, use account update --email", outbox.ErrPermanent, a.ID, b.At.UTC().Format(time.DateOnly), b.Code)
 	}
 	return a.Locale, a.Name, nil
+}
+
+// errNumber is returned while the receipt of a mail has no number, but a waiting row gets it one.
+var errNumber = errors.New("the mail waits for the number of its receipt")
+
+// NumberOf returns the number of the receipt or refund that the mail is about, or "" if it has none. The caller
+// asks right before the delivery. NumberOf returns an error while the number is still to be given.
+func (d *Directory) NumberOf(ctx context.Context, f outbox.Effect) (string, error) {
+	if f.Kind != outbox.KindReceipt && f.Kind != outbox.KindRefund {
+		return "", nil
+	}
+	for _, key := range f.Numbered {
+		it, err := d.Store.Get(ctx, d.Table, key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", err
+		}
+		r, err := billing.DecodeReceipt(it)
+		if f.Kind == outbox.KindReceipt && (err != nil || r.Number(d.Opened.Installation) != f.Data[outbox.DataReceipt]) {
+			continue // it is gone, or the other receipt of a period that was paid twice
+		}
+		if number := it.Str(schema.Number); number != "" {
+			return number, nil
+		}
+		for e, err := range outbox.New(d.Store, d.Tables.Outbox, d.Now, nil, nil).Uncounted(ctx) {
+			if err != nil {
+				return "", err
+			}
+			if slices.Contains(e.Numbered, key) {
+				return "", errNumber
+			}
+		}
+	}
+	return "", nil
 }
 
 // NoteBounce marks the effect's address as bounced in its account, so that the account receives no

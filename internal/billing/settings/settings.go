@@ -58,6 +58,7 @@ type Settings struct {
 	Operator      string   // mail address for alarms; may be ""
 	DeliveryDays  int      // days for which a message to an endpoint is kept after its last attempt
 	HistoryMonths int      // months for which the history of accounts and subscriptions is kept
+	ReceiptPrefix string   // first part of receipt numbers, or NoNumbers
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
 	// UnsubscribeMinutes is how many minutes an unsubscribe waits for another subscription; see
@@ -74,6 +75,9 @@ type Settings struct {
 	raw     store.Item
 }
 
+// NoNumbers is the ReceiptPrefix of a store whose receipts get no numbers.
+const NoNumbers = "none"
+
 // The values of AfterFailure decide what a new payment method does about the latest failed period.
 const (
 	Forgive = "forgive" // the period stays unpaid
@@ -84,7 +88,7 @@ const (
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
-		TimeZone: "UTC"}
+		ReceiptPrefix: "R", TimeZone: "UTC"}
 }
 
 // A setting describes one field of Settings: how users write the field and how the store keeps it.
@@ -125,6 +129,8 @@ var settings = sync.OnceValue(func() []setting {
 			func(s *Settings) *int { return &s.UnsubscribeMinutes }),
 		whole("delivery-days", 1, "", maxDeliveryDays, func(s *Settings) *int { return &s.DeliveryDays }),
 		whole("history-months", minHistoryMonths, "", maxHistoryMonths, func(s *Settings) *int { return &s.HistoryMonths }),
+		line("receipt-prefix", "1 to 10 capital letters and digits such as R, or "+NoNumbers, isReceiptPrefix,
+			func(s *Settings) *string { return &s.ReceiptPrefix }),
 	}
 })
 
@@ -169,6 +175,10 @@ func wholeNumber(into *int, text string, least, most int) bool {
 	}
 	*into = n
 	return true
+}
+
+func isReceiptPrefix(text string) bool {
+	return text == NoNumbers || len(text) <= 10 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }
 
 func isText(string) bool         { return true } // Set checks every text

@@ -21,7 +21,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
 		"action-days": "0", "after-failure": "collect", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
-		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "ended-by": "past_due,unpaid"} {
+		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "ended-by": "past_due,unpaid"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
@@ -30,7 +30,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
-		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, EndedBy: []string{"past_due", "unpaid"}}
+		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, ReceiptPrefix: "INV2", EndedBy: []string{"past_due", "unpaid"}}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -51,6 +51,8 @@ func TestSettings_Refuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"receipt-months", "-1", `receipt-months: must be 0 (kept for ever) to 1200`},
 		{"receipt-months", "six", "must be 0"},
+		{"receipt-prefix", "R-", "must be 1 to 10 capital letters and digits"},
+		{"receipt-prefix", "ABCDEFGHIJK", "must be 1 to 10 capital letters and digits"},
 		{"retry-days", "1,3,3", "must be at most 8 ascending days from 1 to 60 such as 1,3,5,7, or none"},
 		{"retry-days", "1,2,3,4,5,6,7,8,9", "must be at most 8"}, {"retry-days", "61", "must be"}, {"retry-days", "0,1", "must be"},
 		{"catch-up", "0", "must be 1 to 24"}, {"action-days", "366", "must be 0 (for ever) to 365"},

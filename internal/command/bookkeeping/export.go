@@ -31,7 +31,7 @@ var (
 	accountColumns = append([]string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
 		"fallback_payment_method"}, party.Names[:]...)
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
-		"currency", "charge", "kind", "number", "email", "refunded", "note"}
+		"currency", "charge", "kind", "id", "number", "email", "refunded", "note"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
 		"currency", "state", "reason", "charge", "refund"}
 )
@@ -118,7 +118,8 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 				}
 				return view.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", view.PeriodOf(r), "due_date", r.Due,
 					"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
-					"charge", r.Charge, "kind", r.Kind, "number", r.Number(s.Engine.Opened.Installation), "email", r.Email,
+					"charge", r.Charge, "kind", r.Kind, "id", r.Number(s.Engine.Opened.Installation),
+					"number?", r.InSeries, "email", r.Email,
 					"refunded", view.Refunded(r, reversals.of(r)).Decimal(), "note?", note}
 			})
 	case "periods":

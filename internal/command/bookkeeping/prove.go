@@ -57,7 +57,7 @@ func (p *program) sayProof(s *session.Session, x *proof.Proof) {
 		"  receipt", receipt, "  end", ended)
 	screen.Section(p.Screen, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
 		func(r *billing.Receipt) []any {
-			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, r.Number(s.Engine.Opened.Installation)}
+			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, cmp.Or(r.InSeries, r.Number(s.Engine.Opened.Installation))}
 		})
 	screen.Section(p.Screen, "\nPayment intents, as the processor shows them now:",
 		[]string{"  INTENT", "GENERATION", "IN THE STORE", "STATE", "SINCE", "AMOUNT", "CODE"}, x.Intents,

@@ -1,6 +1,7 @@
 package bookkeeping
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -32,7 +33,7 @@ func (p *program) receiptList() *cobra.Command {
 			[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
 			func(r *billing.Receipt) []any {
 				return []any{r.Processed, r.ID, r.SKU, view.PeriodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
-					r.Number(installation)}
+					cmp.Or(r.InSeries, r.Number(installation))}
 			})
 	})
 	accountFlag(c, &account)

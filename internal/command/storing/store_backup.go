@@ -97,6 +97,9 @@ func (p *program) storeRestore() *cobra.Command {
 		} else {
 			p.Say("From now on, never run jobs on another copy of this store, such as the one that was backed up or one that " +
 				"was moved elsewhere.")
+			if r.Known != "" {
+				p.Say("Receipt numbers begin in a new series, because the replaced store may have given more than these: %s", r.Known)
+			}
 			p.Say("API keys that were revoked after the backup are valid again; check them with %s", p.Hint("key list"))
 			if r.Held > 0 {
 				p.Say("%s waiting in the backup held; reconcile finds out from the replaced store whether they were sent.", screen.Plural(r.Held, "mail"))
@@ -105,7 +108,7 @@ func (p *program) storeRestore() *cobra.Command {
 				"  %s\n  %s\n  %s", p.Hint("reconcile"), p.Hint("verify"), p.Hint("charging on"))
 		}
 		return p.JSON(view.Object{"store", p.Config.Store, "backup", from, "made", r.Made, // the backup's time
-			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was replaced
+			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, "last_numbers?", r.Known, // the store that was replaced
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // the store was moved elsewhere before the backup
 	})
