@@ -130,7 +130,7 @@ type Meta struct {
 // FormatVersion is the version of the items' layout. Duesday refuses a store with a newer version,
 // because its items may have another meaning. docs/internals/recovery.md lists what each format
 // added, and what an older build would do wrong.
-const FormatVersion = 5
+const FormatVersion = 6
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a
 // subscription that is paid by wire. An older build, at work beside this one, would charge wrongly.

@@ -25,6 +25,7 @@ const (
 	prefix = "NUM"
 	job    = billing.Kind("numbers") // of the lease
 	length = time.Minute             // of the lease
+	format = 6                       // the first one whose builds give numbers
 )
 
 // CounterKey is the key of the item that contains the last number of each series.
@@ -66,10 +67,16 @@ func (n *Numberer) Mine(ctx context.Context) (bool, error) {
 }
 
 // Give returns the writes that give each receipt or refund the next number. An object that has a number gets no
-// other number. If numbering is off, Give returns no writes.
+// other number. If numbering is off, or an older Duesday may drain the store, Give returns no writes.
 func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []store.Write, err error) {
 	cfg, err := settings.Read(ctx, n.Records)
 	if err != nil || cfg.ReceiptPrefix == settings.NoNumbers {
+		return nil, err
+	}
+	if err := n.NeedFormat(ctx, format); err != nil {
+		if errors.Is(err, billing.ErrState) {
+			err = nil
+		}
 		return nil, err
 	}
 	c, err := read(ctx, n.Records)

@@ -35,6 +35,7 @@ type world struct {
 	t      *testing.T
 	store  store.Store
 	tables schema.Tables
+	shared bool // other processes may use the store
 	mu     sync.Mutex
 	at     time.Time // guarded by mu
 	paid   int
@@ -77,7 +78,9 @@ func newWorld(t *testing.T, open func(*world)) *world {
 }
 
 func (w *world) records(s store.Store) *billing.Records {
-	return billing.NewRecords(s, w.tables, w.now, nil)
+	r := billing.NewRecords(s, w.tables, w.now, nil)
+	r.Shared = w.shared
+	return r
 }
 
 func inMemory(w *world) {
@@ -412,4 +415,23 @@ func TestNumbers_TwoWriters(t *testing.T) {
 		t.Errorf("the second commit: %v", err)
 	}
 	w.want(map[string]int{"R-2026": 1})
+}
+
+// TestNumbers_NeedTheFormat: while an older build may drain a shared store, no receipt gets a number.
+func TestNumbers_NeedTheFormat(t *testing.T) {
+	w := newWorld(t, inMemory)
+	w.shared = true
+	format := func(n int64) {
+		t.Helper()
+		w.must(w.store.Commit(t.Context(), store.Update(w.tables.RecurringPayments.Name, billing.MetaKey,
+			store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(n)}), nil)))
+	}
+	format(5)
+	w.pay(2)
+	w.drain()
+	w.want(map[string]int{})
+	format(6)
+	w.pay(2)
+	w.drain()
+	w.want(map[string]int{"R-2026": 2})
 }

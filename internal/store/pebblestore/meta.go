@@ -22,7 +22,8 @@ import (
 //   - 3: as 2. A past period of a subscription may be open.
 //   - 4: as 3. A subscription may be paid by wire, which an older program would charge.
 //   - 5: as 4. Every commit of an account or subscription keeps the rows by which lists find it.
-const format = 5
+//   - 6: as 5. Drains give receipts numbers.
+const format = 6
 
 // meta is the store's description of itself. Format and Program never move: they say whether the
 // rest is readable, and for whom.

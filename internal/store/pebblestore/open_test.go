@@ -140,8 +140,8 @@ func TestNamesMustAgree(t *testing.T) {
 
 func TestNewerFormatIsRefused(t *testing.T) {
 	for meta, want := range map[string]string{
-		`{"Format":6,"Names":7,"Tables":"moved elsewhere"}`: "the store has format 6, but this version of Duesday reads formats up to 5",
-		`{"Format":6,"Program":"v9.1"}`:                     "use Duesday v9.1",
+		`{"Format":7,"Names":7,"Tables":"moved elsewhere"}`: "the store has format 7, but this version of Duesday reads formats up to 6",
+		`{"Format":7,"Program":"v9.1"}`:                     "use Duesday v9.1",
 		`{"Format":0}`:                                      "damaged",
 		`nonsense`:                                          "damaged",
 	} {
