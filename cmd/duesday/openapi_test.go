@@ -139,6 +139,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 	equal(t, "retried", send("retryJob", "default")["id"], any(e.Values["job"]))
 
 	row(send("listAccounts", ""))
+	equal(t, "exported", send("exportAccount", "default")["account"].(map[string]any)["id"], any("123"))
 	row(send("listSubscriptions", ""))
 	row(send("listHistory", ""))
 	row(send("listEndpoints", ""))

@@ -20,6 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/test/spectest"
@@ -77,6 +78,7 @@ func TestViews(t *testing.T) {
 		{"Timeline", view.Timeline(&tracking.Timeline{Purchase: &tracking.Purchase{}}), ""},
 		{"Event", view.Event(&tracking.Event{}), "merchant"},
 		{"Job", view.Job(tracking.WaitingJob{}), ""},
+		{"Export", view.Export(&person.Data{Account: &billing.Account{}}), ""},
 		{"StripeObject", view.StripeObject(tracking.Object{}), ""},
 	} {
 		schema := spec.Doc.Components.Schemas[x.schema].Value

@@ -279,3 +279,6 @@ func textMember(rest []byte) (n int, by string) {
 	}
 	return 0, ""
 }
+
+// DecodeEvent reads a stored event with its body.
+func DecodeEvent(it store.Item) (*Event, error) { return eventOf(it) }

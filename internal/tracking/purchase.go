@@ -183,3 +183,6 @@ func ofCreating(problem string) bool {
 	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) ||
 		strings.HasPrefix(problem, refusedProblem)
 }
+
+// DecodePurchase reads a stored purchase.
+func DecodePurchase(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() }

@@ -24,8 +24,10 @@ import (
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
 )
@@ -117,6 +119,9 @@ func nouns() map[string][2]view.Object {
 	refunds[0].Kind, refunds[0].State = processor.Refunded, processor.ReversalSucceeded
 	payments, reminders := full[*job.Report](), &job.Report{Run: billing.Run{Kind: billing.Reminders, ID: "2027-01-31#1", Date: day, From: day}}
 	payments.Kind = billing.Payments
+	exported := full[*person.Data]()
+	exported.Events[0].Body = []byte("{}")
+	exported.Items[0].Item = store.NewItem(store.Attribute{Name: "a", Value: store.L(store.Int(1), store.Bool(true), store.B([]byte("b")))})
 	old := *sub
 	old.Amount, old.Version = money.New(999, usd), 2
 	return map[string][2]view.Object{
@@ -156,6 +161,7 @@ func nouns() map[string][2]view.Object {
 		"event":               {view.Event(full[*tracking.Event]()), view.Event(&tracking.Event{ID: "evt_1", Created: at})},
 		"event_row":           {view.EventRow(full[tracking.EventRow]()), view.EventRow(tracking.EventRow{ID: "evt_1", At: at})},
 		"job":                 {view.Job(full[tracking.WaitingJob]()), view.Job(tracking.WaitingJob{ID: "fulfil/p", Action: tracking.ActionFulfil})},
+		"export":              {view.Export(exported), view.Export(&person.Data{Account: &billing.Account{ID: "1001", Created: at}})},
 		"card":                {view.Card(full[*processor.Card]()), view.Card(&processor.Card{})},
 		"card_link":           {view.CardLink("1001", "1", full[processor.CardLink](), []billing.Name{name}), view.CardLink("1001", "", processor.CardLink{URL: "https://pay.example/1"}, nil)},
 	}
