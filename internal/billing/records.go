@@ -97,6 +97,12 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 	return err
 }
 
+// PutWrites returns the writes of Put and what goes with them, for another item's commit.
+func (e *Records) PutWrites(ctx context.Context, s *Subscription, others ...store.Write) ([]store.Write, error) {
+	s.Shards = e.Opened.Shards
+	return e.WithBeside(ctx, append([]store.Write{s.write(e.Table)}, others...)...)
+}
+
 // Attributes of META in a store that was put back.
 const (
 	RestoredDate  = "RestoredDate"

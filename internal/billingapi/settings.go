@@ -30,6 +30,7 @@ type settingsForm struct {
 	CatchUp            *int               `json:"catch_up"`
 	ActionDays         *int               `json:"action_days"`
 	AfterFailure       *string            `json:"after_failure"`
+	AfterReversal      *string            `json:"after_reversal"`
 	CollectDays        *int               `json:"collect_days"`
 	PayDays            *int               `json:"pay_days"`
 	PayTo              *string            `json:"pay_to"`

@@ -9,7 +9,7 @@ import (
 // Settings returns the store's settings.
 func Settings(s *settings.Settings) Object {
 	return Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
-		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "collect_days", s.CollectDays,
+		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "after_reversal", s.AfterReversal, "collect_days", s.CollectDays,
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,

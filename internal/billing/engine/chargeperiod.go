@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -65,13 +66,14 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 		} else {
 			writes, err = e.mark(ctx, s, r, today)
 		}
+		released := r.Period == s.Period && reversal.Release(s)
 		switch {
 		case call.KeyOf(ctx) != "":
 			w.attempt = cmp.Or(s.NextOpen(), &billing.OpenPeriod{Attempt: 1}).Attempt
 			k := asked
 			k.Period, k.Attempt, k.Amount = r.Period, w.attempt, s.Amount
 			k.Fix(ctx)
-		case err == nil && s.Collect == marked:
+		case err == nil && s.Collect == marked && !released:
 			err = billing.ErrUnchanged
 		}
 		return writes, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -238,6 +239,7 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]write
 	case due.After(today):
 		return nil, refusal(s, ": no period is due before %s", due)
 	}
+	reversal.Release(s)
 	t.rec = t.outside(s, due)
 	return t.book(s, t.rec, nil, today), nil
 }

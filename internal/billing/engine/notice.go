@@ -10,6 +10,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/reversal"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -86,21 +88,45 @@ func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 		mail, err = e.refunded(ctx, r) // each record succeeds only once; see ReversalRecord.Apply
 		refund = append(refund, r.Key())
 	}
-	if writes = e.withSums(mail, report.OfReversal(r, was), refund, r.ReversalID, string(r.State)); err != nil || e.Reversed == nil {
+	writes = e.withSums(mail, report.OfReversal(r, was), refund, r.ReversalID, string(r.State))
+	if err == nil && e.cfg.AfterReversal == settings.Park && reversal.TakenBack(was, r) {
+		var parked []store.Write
+		parked, err = e.parkReversed(ctx, r)
+		writes = append(writes, parked...)
+	}
+	if err != nil || e.Reversed == nil {
 		return writes, err
 	}
 	rows, err := e.Reversed(ctx, was, r)
 	return append(writes, rows...), err
 }
 
+// parkReversed returns the writes that park the subscription whose payment was taken back, if anything
+// is charged for it.
+func (e *Engine) parkReversed(ctx context.Context, r *billing.ReversalRecord) ([]store.Write, error) {
+	s, err := e.reversedSub(ctx, r)
+	if s == nil || !reversal.Park(s, r, s.Today(civil.Date{}, e.Now())) {
+		return nil, err
+	}
+	record := e.putRecord(e.ended(s, billing.EndParked, s.Parked, s.NextOpen()))
+	return e.PutWrites(ctx, s, e.writes(s, []write{record})...)
+}
+
+// reversedSub returns the record's subscription, or nil if it cannot be read: recording the reversal is
+// more important.
+func (e *Engine) reversedSub(ctx context.Context, r *billing.ReversalRecord) (*billing.Subscription, error) {
+	s, err := e.Load(ctx, r.Name)
+	if errors.Is(err, billing.ErrMoved) || errors.As(err, new(*billing.IllegibleError)) {
+		err = nil
+	}
+	return s, billing.IgnoreNotFound(err)
+}
+
 // refunded returns the outbox row of a refund notice if the subscription has an address.
 func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]write, error) {
-	s, err := e.Load(ctx, r.Name)
-	if err != nil || s.Email == "" {
-		if errors.Is(err, billing.ErrMoved) || errors.As(err, new(*billing.IllegibleError)) {
-			err = nil // recording the refund is more important
-		}
-		return nil, billing.IgnoreNotFound(err)
+	s, err := e.reversedSub(ctx, r)
+	if s == nil || s.Email == "" {
+		return nil, err
 	}
 	f := e.effect(outbox.KindRefund, s, nil, nil)
 	f.ID += "/" + r.ReversalID

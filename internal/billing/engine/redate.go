@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
@@ -79,7 +80,7 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 	switch {
 	case err != nil || !s.NextPayment.After(today):
 		return err
-	case o == nil && s.Status == billing.ParkedState && due.After(today):
+	case o == nil && s.Status == billing.ParkedState && due.After(today) && !reversal.Holds(s):
 		others, err := e.unpark(s, today)
 		if err != nil {
 			return err

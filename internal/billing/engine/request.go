@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -271,7 +272,8 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 }
 
 // Resume makes a paused or past_due subscription active again, and withdraws a cancellation at the
-// period's end. Due dates that have passed become void and are not charged.
+// period's end. Due dates that have passed become void and are not charged. Resume also continues a
+// subscription that was parked because of a reversal, if its next period is not overdue.
 func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	if err := e.Charging().CheckRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
@@ -290,6 +292,11 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 					s.Reschedule(due, today)
 				}
 				return nil, nil
+			case reversal.Holds(s) && s.Open == nil:
+				if due, err := s.Due(); err != nil || due.Before(today) {
+					return nil, cmp.Or(err, refusal(s, ": period %d was due on %s; charge or skip it first", s.Period, due))
+				}
+				return e.unpark(s, today)
 			case s.Status != billing.Paused && s.Status != billing.PastDue:
 				return nil, wrongStatus(s)
 			}
@@ -391,6 +398,7 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 		return nil, err
 	}
 	return e.request(ctx, n, billing.RequestSkip, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
+		reversal.Release(s)
 		skipped := e.ended(s, billing.EndSkipped, skippedByPerson, nil)
 		return append([]write{e.putRecord(skipped)}, e.pass(s, today, false, e.Now())...), nil
 	}, billing.ParkedState)

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -133,7 +134,7 @@ func (e *Engine) moveOn(s *billing.Subscription, today civil.Date) (others []wri
 		return others
 	case s.Requested == billing.RequestPause:
 		s.Pause(today)
-	case s.Status == billing.ParkedState && (due.After(today) || s.AtEnd()):
+	case s.Status == billing.ParkedState && (due.After(today) && !reversal.Holds(s) || s.AtEnd()):
 		s.Status, s.Parked = billing.Active, ""
 	case s.Status == billing.ParkedState:
 		record := e.ended(s, billing.EndParked, s.Parked, nil)

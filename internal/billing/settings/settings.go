@@ -45,6 +45,7 @@ type Settings struct {
 	CatchUp       int      // missed periods that one run charges before it parks a subscription
 	ActionDays    int      // days in which a customer can authenticate a payment; 0 means no limit
 	AfterFailure  string   // Forgive or Collect
+	AfterReversal string   // Nothing or Park
 	CollectDays   int      // days after a failure in which a new payment method collects the period
 	PayDays       int      // days after the due date in which a customer must pay by wire
 	PayTo         string   // where wire customers must pay, in one line; "" if not known
@@ -84,10 +85,17 @@ const (
 	Collect = "collect" // the new payment method collects the period
 )
 
+// The values of AfterReversal decide what happens to a subscription whose payment the bank takes back: a
+// dispute is lost, or a bank debit is returned.
+const (
+	Nothing = "nothing" // the subscription continues
+	Park    = "park"    // the subscription is charged no more until an operator decides
+)
+
 // Default returns the settings of a store that has not stored any.
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
-		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
+		AfterFailure: Forgive, AfterReversal: Nothing, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
 		ReceiptPrefix: "R", TimeZone: "UTC"}
 }
 
@@ -108,8 +116,8 @@ var settings = sync.OnceValue(func() []setting {
 			noRetry), (*Settings).retryDays, (*Settings).setRetryDays},
 		whole("catch-up", 1, "", maxCatchUp, func(s *Settings) *int { return &s.CatchUp }),
 		whole("action-days", 0, " (for ever)", maxActionDays, func(s *Settings) *int { return &s.ActionDays }),
-		line("after-failure", Forgive+" or "+Collect, func(text string) bool { return text == Forgive || text == Collect },
-			func(s *Settings) *string { return &s.AfterFailure }),
+		choice("after-failure", Forgive, Collect, func(s *Settings) *string { return &s.AfterFailure }),
+		choice("after-reversal", Nothing, Park, func(s *Settings) *string { return &s.AfterReversal }),
 		whole("collect-days", 1, "", maxCollectDays, func(s *Settings) *int { return &s.CollectDays }),
 		whole("pay-days", 1, "", maxPayDays, func(s *Settings) *int { return &s.PayDays }),
 		line("pay-to", "", isText, func(s *Settings) *string { return &s.PayTo }),
@@ -150,6 +158,11 @@ func line(name, want string, good func(string) bool, at func(*Settings) *string)
 		*at(s) = text
 		return true
 	}}
+}
+
+// choice returns a setting that is one of two words.
+func choice(name, one, other string, at func(*Settings) *string) setting {
+	return line(name, one+" or "+other, func(text string) bool { return text == one || text == other }, at)
 }
 
 // texts returns a setting that is a list of texts. good may sort the list.
@@ -296,7 +309,7 @@ func settingOf(name string) (setting, error) {
 func (s *Settings) Note() string {
 	var note strings.Builder
 	note.WriteString(fmt.Sprintf("version=%d", s.Version))
-	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure", "collect-days"} {
+	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure", "collect-days", "after-reversal"} {
 		note.WriteString(" " + name + "=" + s.Text(name))
 	}
 	return note.String()
