@@ -138,7 +138,7 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	if found.Kind == billing.Overpayment { // the period has a charge, too
+	if found.Kind == billing.Overpayment || found.Kind == billing.External { // the period may have a charge, too
 		return fmt.Errorf("the receipt is of a manual payment; return the money the way it was paid: %w", billing.ErrState)
 	}
 	o.Name, o.Period = found.Name, found.Period

@@ -172,7 +172,7 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
 		lookups: map[uint64]struct{}{}, given: numbering.NewComparison(e), sums: sums{}, read: read, met: read,
 		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
-			asked: map[string]string{}}}
+			asked: map[string]string{}, charges: map[uint64][]*billing.ReversalRecord{}}}
 	if err := a.readWalk(ctx); err != nil {
 		return nil, err
 	}

@@ -112,7 +112,8 @@ func (a *auditor) markOf(s *audited, in *processor.Intent) (found *mark, ended, 
 		}
 	}
 	if found == nil {
-		s.marks = append(s.marks, mark{kind: chargeAlone, ref: ref, sku: a.once(in.Tag.SKU), period: int32(in.Tag.Period)})
+		s.marks = append(s.marks, mark{kind: chargeAlone, ref: ref, sku: a.once(in.Tag.SKU), period: int32(in.Tag.Period),
+			minor: in.Amount.Minor(), currency: in.Amount.Currency()})
 		found = &s.marks[len(s.marks)-1]
 	}
 	return found, ended, before
@@ -263,7 +264,7 @@ func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []
 	status := billing.Status(a.texts[s.status])
 	receipts := count[receiptOfCharge] + count[receiptOfPerson]
 	paid := receipts+count[chargeAlone] > 0
-	if receipts > 1 {
+	if again := a.paidAgain(n, period, marks); receipts > 1 && !again {
 		a.problem("two receipts", n, period, "%d receipts for one period", receipts)
 	}
 	switch ended := count[recordOfEnd] > 0; {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 )
@@ -20,7 +21,8 @@ type reversals struct {
 	records []*billing.ReversalRecord
 	byRef   map[string]*billing.ReversalRecord // by the processor's id
 	byID    map[string]*billing.ReversalRecord
-	asked   map[string]string // the processor's id by the request
+	asked   map[string]string                    // the processor's id by the request
+	charges map[uint64][]*billing.ReversalRecord // by the hash of the charge's reference
 }
 
 // addReversal gathers one item REF#….
@@ -33,6 +35,7 @@ func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	all.records = append(all.records, r)
 	all.byID[r.ReversalID] = r
 	a.amounts[r.Charge] = new(money.Amount)
+	all.charges[a.hash(r.Charge)] = append(all.charges[a.hash(r.Charge)], r)
 	if r.Ref != "" {
 		all.byRef[r.Ref] = r
 	}
@@ -120,4 +123,39 @@ func (a *auditor) compareReversal(shown processor.Reversal) {
 		a.problem("refund not recorded", n, period, "%s %s of %s is %s at the processor; the next payment run records it",
 			shown.Kind, shown.ID, shown.Amount, shown.State)
 	}
+}
+
+// paidAgain reports whether the receipts of the period are that of a charge that was reversed whole, and
+// that of a manual payment recorded afterwards. If the money of the charge has come back, both payments
+// stand, and a note says so. The receipt of the charge may have expired.
+func (a *auditor) paidAgain(n billing.Name, period int, marks []mark) bool {
+	var charge, manual *mark
+	for i := range marks {
+		switch m := &marks[i]; m.kind {
+		case receiptOfCharge, chargeAlone:
+			if charge != nil {
+				return false
+			}
+			charge = m
+		case receiptOfPerson:
+			if manual != nil {
+				return false
+			}
+			manual = m
+		}
+	}
+	if charge == nil || manual == nil {
+		return false
+	}
+	list := a.reversals.charges[charge.ref]
+	if len(list) == 0 {
+		return false
+	}
+	standing := reversal.Of(list, list[0].Charge, money.New(charge.minor, charge.currency))
+	if standing == reversal.Reinstated {
+		a.result.Notes = append(a.result.Notes, Problem{Kind: "overpaid", Account: n.Account, Subscription: n.ID, Period: period,
+			Detail: fmt.Sprintf("its charge was reversed, a manual payment of %s was recorded, and the money of the charge came back; "+
+				"return one of the payments", money.New(manual.minor, manual.currency))})
+	}
+	return standing != reversal.Kept
 }

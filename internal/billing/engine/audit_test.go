@@ -114,8 +114,9 @@ func (a *auditor) subscription(name string, it store.Item) {
 	for p := range n {
 		id := fmt.Sprintf("%s/%d", name, p)
 		receipts, ended := a.spy.receipts[id], a.spy.ended[id]
+		again := len(receipts) == 2 && a.returned(receipts)
 		switch {
-		case len(receipts) > 1:
+		case len(receipts) > 1 && !again:
 			a.w.violate("%s has %d receipts", id, len(receipts))
 		case len(receipts) == 1 && ended != nil:
 			a.w.violate("%s is paid and %s", id, ended.Str(schema.Status))
@@ -125,7 +126,7 @@ func (a *auditor) subscription(name string, it store.Item) {
 			a.w.violate("%s is below n=%d and still parked", id, n)
 		case ended != nil && len(a.successes[id]) > 0:
 			a.w.violate("%s is %s, but %s was paid", id, ended.Str(schema.Status), a.successes[id][0].Ref)
-		case len(receipts) == 1:
+		case len(receipts) == 1 || again:
 			a.receipt(id, receipts[0], it)
 		}
 	}
@@ -142,6 +143,23 @@ func (a *auditor) subscription(name string, it store.Item) {
 			a.w.violate("%s: %s was paid and is not settled", id, list[0].Ref)
 		}
 	}
+}
+
+// returned reports whether the receipts are of a charge and of a manual payment after it, and whether the
+// customer had the whole charge back at some time, as the processor has it.
+func (a *auditor) returned(receipts []store.Item) bool {
+	box, ok := a.w.box.(*sandbox.Sandbox)
+	charge, manual := receipts[0], receipts[1]
+	if !ok || charge.Has(schema.Kind) || manual.Str(schema.Kind) != "external" {
+		return false
+	}
+	back := int64(0)
+	for _, r := range box.AllReversals() {
+		if r.Ref == charge.Str(schema.Charge) && (r.State == processor.ReversalSucceeded || r.State == processor.ReversalFailed) {
+			back += r.Amount.Minor()
+		}
+	}
+	return back >= cents(charge.Str(schema.ProcessedAmount))
 }
 
 func (a *auditor) receipt(id string, r store.Item, sub store.Item) {

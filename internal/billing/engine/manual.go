@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -69,7 +70,8 @@ type Recorded struct {
 // CreateReceipt performs access pattern 2 for a person: it records a manual payment that settles an
 // unpaid period without a charge. The period is the due or parked one, or a past one whose record
 // says failed, void or skipped. While an intent is live, CreateReceipt commits the payment as a
-// request, and then cancels the intent. If the customer pays the intent in the meantime, the manual
+// request, and then cancels the intent. It also records another payment of a past period whose whole
+// payment was reversed. If the customer pays the intent in the meantime, the manual
 // payment becomes an overpayment. CreateReceipt returns ErrState if the period is paid or not due.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
 	if err := errors.Join(billing.CheckKey(ctx), m.Check()); err != nil {
@@ -277,7 +279,7 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]wr
 	}
 	p, err := t.RecordOf(ctx, s.Name, t.period)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, t.isPaid(ctx, s)
+		return t.again(ctx, s)
 	}
 	if err != nil {
 		return nil, err
@@ -308,8 +310,50 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]wr
 	return t.book(s, t.rec, p, today), nil
 }
 
+// again records another payment of a past period that was paid, if the whole payment was reversed. The
+// subscription does not change, because it has counted the period's payment. The receipt never expires,
+// so there is never a third payment.
+func (t *manualRequest) again(ctx context.Context, s *billing.Subscription) ([]write, error) {
+	receipts, err := t.ReceiptsOf(ctx, s.Name, t.period)
+	if err != nil {
+		return nil, err
+	}
+	list, err := t.ReversalsOf(ctx, s.Account)
+	if err != nil {
+		return nil, err
+	}
+	debt := reversal.DebtOf(receipts, list, s.ID, t.period)
+	if debt == nil || debt.About == "" {
+		return nil, t.isPaid(ctx, s, "")
+	}
+	first := debt.Receipt
+	if first == nil {
+		in, err := processor.Ask(ctx, func() (processor.Intent, error) { return t.proc.Lookup(ctx, debt.Charge) })
+		if err != nil {
+			return nil, fmt.Errorf("subscription %s: charge %s of period %d: %w", s.Name, debt.Charge, t.period, err)
+		}
+		due, err := s.Schedule().Due(t.period)
+		if err != nil {
+			return nil, err
+		}
+		first = &billing.Receipt{SKU: in.Tag.SKU, Due: due, Amount: in.Amount}
+	}
+	if reversal.Of(list, debt.Charge, first.Amount) != reversal.Reversed {
+		return nil, t.isPaid(ctx, s, "; only a reversal of the whole amount allows another payment: "+debt.About)
+	}
+	t.amount = cmp.Or(t.Amount, first.Amount)
+	if err := t.checkAmount(first.Amount); err != nil {
+		return nil, err
+	}
+	t.rec = t.outside(s, first.Due)
+	t.rec.SKU, t.rec.Expires = first.SKU, time.Time{}
+	mail := t.effect(outbox.KindReceipt, s, nil, t.rec)
+	mail.ID += "/again"
+	return append(t.mail(s, mail), t.putReceipt(t.rec)), nil
+}
+
 // isPaid returns the error for a request about a past period that has no record of another end.
-func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) error {
+func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription, why string) error {
 	r, err := t.receiptOf(ctx, s.Name, t.period)
 	if err != nil {
 		return err
@@ -318,7 +362,7 @@ func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) err
 	if r != nil {
 		by = fmt.Sprintf("receipt %s of %s, %s", r.Number(t.Opened.Installation), r.Processed.Format(time.DateOnly), r.Kind)
 	}
-	return refusal(s, ": period %d is paid (%s)", t.period, by)
+	return refusal(s, ": period %d is paid (%s)%s", t.period, by, why)
 }
 
 // endManual closes the open period, whose intent is cancelled, with the requested manual payment.

@@ -347,6 +347,11 @@ func spoiltPeriods() []spoiling {
 			h.first("a1", "REC#", schema.Charge, "pi_other")
 		}},
 		{"a second receipt", "two receipts", func(h *hand) { h.first("a1", "REC#", schema.SK, "REC#2024-02-01T00:00:00.000Z#2") }},
+		{"a manual payment beside a charge", "two receipts", func(h *hand) {
+			r := billing.Receipt{Name: named("a7"), SKU: "gold", Kind: billing.External, Due: date("2024-01-31"), Processed: h.now(),
+				Amount: usd(1299)}
+			h.commit(store.Put(h.tables.RecurringPayments.Name, r.Item()))
+		}},
 		{"a receipt of another period", "two receipts", func(h *hand) { h.first("a1", "REC#", schema.Period, 1) }},
 		{"a receipt of another due date", "due dates differ", func(h *hand) {
 			h.first("a1", "REC#", schema.DueDate, "2024-01-30")

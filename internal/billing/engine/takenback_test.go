@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -155,4 +157,159 @@ func TestTakenBack_EveryCrashPoint(t *testing.T) {
 			w.report(t)
 		}
 	}
+}
+
+// TestTakenBack_PaidAgain: an operator records another payment of the period, once, and never beside money that
+// the merchant has.
+func TestTakenBack_PaidAgain(t *testing.T) {
+	ctx := context.Background()
+	w, n := charged(planted{})
+	again := func(m engine.ManualPayment) (*engine.Recorded, error) {
+		m.Period, m.Note = new(0), "wire 42"
+		return w.start().CreateReceipt(ctx, n, m)
+	}
+	refused := func(part string) {
+		t.Helper()
+		_, err := again(engine.ManualPayment{})
+		wantErr(t, err, billing.ErrState)
+		wantText(t, err, "period 0 is paid (receipt 2024", part)
+	}
+	refused("charge)")
+	r := w.makeReturn(t, processor.Disputed, w.sub(n).LastCharge, 1299, processor.ReversalPending)
+	w.mustCollect(t, 1)
+	refused("only a reversal of the whole amount allows another payment: dispute dp_sandbox_")
+	mustNot(t, w.sandbox().MoveReversal(r.ID, processor.ReversalSucceeded))
+	w.mustCollect(t, 1)
+	p, err := w.start().Prove(ctx, n, 0)
+	mustNot(t, err)
+	if p.State != "reversed" || p.Alarm || !strings.Contains(p.Why, "the customer has the money back") {
+		t.Errorf("the proof: %s, %t, %s", p.State, p.Alarm, p.Why)
+	}
+	_, err = again(engine.ManualPayment{Amount: usd(1298)})
+	wantText(t, err, "must be 12.99 USD, which period 0 owes")
+	_, err = again(engine.ManualPayment{Amount: usd(1300)})
+	wantText(t, err, "--overpaid")
+	before := w.sub(n)
+	got, err := again(engine.ManualPayment{Date: date("2024-01-31")})
+	mustNot(t, err)
+	if x := got.Receipt; x.Kind != billing.External || x.Period != 0 || x.Amount != usd(1299) || !x.Expires.IsZero() || x.Charge != "wire 42" {
+		t.Errorf("the receipt is %+v", x)
+	}
+	if s := w.sub(n); s.Paid != before.Paid || s.Period != before.Period || s.NextPayment != before.NextPayment || s.Status != before.Status {
+		t.Errorf("the subscription was %+v and is %+v", before, s)
+	}
+	_, err = again(engine.ManualPayment{})
+	wantErr(t, err, billing.ErrState)
+	p, err = w.start().Prove(ctx, n, 0)
+	mustNot(t, err)
+	if p.State != "paid" || p.Alarm || !strings.Contains(p.Why, "the manual payment settles the period") {
+		t.Errorf("the proof: %s, %t, %s", p.State, p.Alarm, p.Why)
+	}
+	w.report(t)
+
+	// the appeal is won: both payments stand, and nothing hides it
+	mustNot(t, w.sandbox().MoveReversal(r.ID, processor.ReversalFailed))
+	w.mustCollect(t, 1)
+	w.wantStates(t, "dispute 12.99 failed")
+	rep, err := w.start().Verify(ctx)
+	mustNot(t, err)
+	if len(rep.Problems) > 0 || len(rep.Notes) != 1 || rep.Notes[0].Kind != "overpaid" || !strings.Contains(rep.Notes[0].Detail, "12.99") {
+		t.Errorf("the audit: %+v, notes %+v", rep.Problems, rep.Notes)
+	}
+	p, err = w.start().Prove(ctx, n, 0)
+	mustNot(t, err)
+	if !strings.Contains(p.Why, "A manual payment came in addition: return one of them.") {
+		t.Errorf("the proof: %s", p.Why)
+	}
+	w.refund(t, refund.Order{Name: n}) // the charge can be given back beside the manual payment
+	w.report(t)
+}
+
+// TestTakenBack_LongAfter: the receipt of the charge has expired, and that of the other payment never does.
+func TestTakenBack_LongAfter(t *testing.T) {
+	ctx := context.Background()
+	w, n := charged(planted{})
+	ref := w.sub(n).LastCharge
+	w.daily("2024-10-31")
+	found, err := w.start().ReceiptsOf(ctx, n, 0)
+	if mustNot(t, err); len(found) != 0 {
+		t.Fatal("the receipt has not expired")
+	}
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+	wantText(t, err, "its receipt has expired")
+	r := w.makeReturn(t, processor.Disputed, ref, 1299, processor.ReversalSucceeded)
+	w.mustCollect(t, 1)
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+	mustNot(t, err)
+	p, err := w.start().Prove(ctx, n, 0)
+	mustNot(t, err)
+	if p.State != "paid" || p.Alarm || !strings.Contains(p.Why, "the manual payment settles the period") {
+		t.Errorf("the proof: %s, %t, %s", p.State, p.Alarm, p.Why)
+	}
+	w.daily("2025-10-31")
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+	wantErr(t, err, billing.ErrState)
+	w.report(t)
+	mustNot(t, w.sandbox().MoveReversal(r.ID, processor.ReversalFailed))
+	_, err = w.start().Refunds().Collect(ctx, time.Time{})
+	mustNot(t, err)
+	rep, err := w.start().Verify(ctx)
+	mustNot(t, err)
+	if len(rep.Problems) > 0 || len(rep.Notes) != 1 || rep.Notes[0].Kind != "overpaid" {
+		t.Errorf("the audit: %+v, notes %+v", rep.Problems, rep.Notes)
+	}
+	if p, err = w.start().Prove(ctx, n, 0); err != nil || !p.Alarm || !strings.Contains(p.Why, "paid twice") {
+		t.Errorf("the proof: %v, %t, %s", err, p.Alarm, p.Why)
+	}
+}
+
+// TestTakenBack_InPart: a part of the payment back is no reason for another payment of the whole.
+func TestTakenBack_InPart(t *testing.T) {
+	w, n := charged(planted{})
+	w.makeReturn(t, processor.Disputed, w.sub(n).LastCharge, 1298, processor.ReversalSucceeded)
+	w.mustCollect(t, 1)
+	_, err := w.start().CreateReceipt(t.Context(), n, engine.ManualPayment{Period: new(0)})
+	wantErr(t, err, billing.ErrState)
+	wantText(t, err, "of 12.98 USD is succeeded")
+	w.makeReturn(t, processor.Refunded, w.sub(n).LastCharge, 1, processor.ReversalSucceeded)
+	w.mustCollect(t, 1)
+	_, err = w.start().CreateReceipt(t.Context(), n, engine.ManualPayment{Period: new(0)})
+	mustNot(t, err)
+	w.report(t)
+}
+
+// TestTakenBack_TwoPeople: two operators record the payment at the same time, and one receipt is written.
+func TestTakenBack_TwoPeople(t *testing.T) {
+	ctx := context.Background()
+	for point := 1; ; point++ {
+		w, n := charged(planted{})
+		w.takeBack(t, n)
+		p := w.start(fault{point, false})
+		_, first := p.CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+		_, second := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+		found, err := w.start().ReceiptsOf(ctx, n, 0)
+		mustNot(t, err)
+		if len(found) != 2 || first == nil && second == nil {
+			t.Errorf("point %d: %v, %v, %d receipts", point, first, second, len(found))
+		}
+		w.report(t)
+		if !p.faults.struck() {
+			return
+		}
+	}
+}
+
+// TestTakenBack_Installments: the other payment is not one more installment.
+func TestTakenBack_Installments(t *testing.T) {
+	w, n := parking(func(s *billing.NewSubscription) { s.Installments = 2 })
+	w.takeBack(t, n)
+	_, err := w.start().CreateReceipt(t.Context(), n, engine.ManualPayment{Period: new(0)})
+	mustNot(t, err)
+	_, err = w.start().Resume(t.Context(), n)
+	mustNot(t, err)
+	w.daily("2024-03-31")
+	if s := w.sub(n); s.Status != billing.Completed || s.Paid != 2 {
+		t.Errorf("is %s", w.describe(n))
+	}
+	w.report(t)
 }

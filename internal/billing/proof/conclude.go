@@ -3,10 +3,12 @@ package proof
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/processor"
 )
 
@@ -32,12 +34,11 @@ func (p *Proof) conclude(now time.Time) {
 			alone
 	case len(succeeded) > 0 && p.Expired:
 		p.Why = fmt.Sprintf("There was one charge: the receipt has expired after %d months, and the processor shows one "+
-			"success, %s.%s", p.ReceiptMonths, succeeded[0], alone)
+			"success, %s.%s%s", p.ReceiptMonths, succeeded[0], alone, p.back())
+	case len(succeeded) > 0 && len(p.kind(billing.Charged)) == 0:
+		p.Why = "There was one charge: " + succeeded[0] + ", whose receipt has expired, has succeeded." + alone + p.back()
 	case len(succeeded) > 0:
-		p.Why = "There was one charge: " + succeeded[0] + ", which the receipt names, has succeeded." + alone
-		if len(p.Receipts) > 1 {
-			p.Why += " A manual payment came in addition: return one of them."
-		}
+		p.Why = "There was one charge: " + succeeded[0] + ", which the receipt names, has succeeded." + alone + p.back()
 	case p.OpenPeriod.ByWire():
 		p.Why = fmt.Sprintf("There was no charge: the customer pays the period by wire, before %s. Nothing is charged for it, and %s",
 			p.OpenPeriod.PayBy, every)
@@ -49,6 +50,26 @@ func (p *Proof) conclude(now time.Time) {
 	default:
 		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and " + every
 	}
+}
+
+// back tells what has become of the successful charge: reversed, or not the only payment.
+func (p *Proof) back() string {
+	switch {
+	case p.reversed() && len(p.kind(billing.External)) > 0:
+		return " The whole charge was reversed, and the manual payment settles the period."
+	case p.reversed():
+		return " The whole charge was reversed, so the customer has the money back."
+	case len(p.Receipts) > 1:
+		return " A manual payment came in addition: return one of them."
+	}
+	return ""
+}
+
+// reversed reports whether the customer has the whole amount of the period's successful charge back.
+func (p *Proof) reversed() bool {
+	return slices.ContainsFunc(p.Intents, func(x Intent) bool {
+		return x.State == processor.Succeeded && reversal.Of(p.Reversals, x.Ref, x.Amount) == reversal.Reversed
+	})
 }
 
 // state tells how far the period has come by the store.
@@ -76,6 +97,9 @@ func (p *Proof) state(now time.Time) {
 		p.State = Unwanted
 	default:
 		p.State = Waiting
+	}
+	if p.State == Paid && p.reversed() && len(p.kind(billing.External)) == 0 {
+		p.State = Reversed
 	}
 }
 
@@ -109,6 +133,8 @@ func (p *Proof) contradiction() string {
 	switch {
 	case len(succeeded) > 1:
 		return fmt.Sprintf("There were %d successful charges: %s. Refund all but one, and run verify.", len(succeeded), ref)
+	case ref != "" && receipt == "" && p.reversed() && len(p.kind(billing.External)) > 0:
+		return ""
 	case ref != "" && receipt == "" && len(p.kind(billing.External)) > 0:
 		return "The period was paid twice: by charge " + ref + " and by a manual payment. Return one of them."
 	case ref != "" && receipt == "" && p.OpenPeriod == nil && !p.Expired:

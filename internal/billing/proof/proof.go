@@ -21,10 +21,11 @@ type State string
 // The states, beside the endings of unpaid periods.
 const (
 	Paid     State = "paid"
-	Open     State = "open"    // its intent is bound
-	Waiting  State = "waiting" // the next one, not opened yet
-	Unwanted State = "ended"   // the subscription is cancelled or completed before it
-	Lost     State = "unknown" // it is past, and the store has neither receipt nor record of it
+	Reversed State = "reversed" // it was paid by a charge, whose whole amount the customer has back
+	Open     State = "open"     // its intent is bound
+	Waiting  State = "waiting"  // the next one, not opened yet
+	Unwanted State = "ended"    // the subscription is cancelled or completed before it
+	Lost     State = "unknown"  // it is past, and the store has neither receipt nor record of it
 )
 
 // A Proof holds everything that the store and the processor know about one period.

@@ -186,6 +186,7 @@ func (s *Service) chargeOf(ctx context.Context, sub *billing.Subscription, o Ord
 
 // receiptRef returns the reference of the charge by the period's receipt, "" if there is none.
 func (s *Service) receiptRef(ctx context.Context, sub *billing.Subscription, o Order) (ref string, err error) {
+	manual := false
 	for r, err := range s.GetReceiptsByAccount(ctx, sub.Account) {
 		switch {
 		case err != nil:
@@ -193,11 +194,14 @@ func (s *Service) receiptRef(ctx context.Context, sub *billing.Subscription, o O
 		case r.ID != sub.ID || r.Period != o.Period || r.Kind == billing.Imported, // an imported one may lack its period
 			r.Kind == billing.Overpayment:
 		case r.Kind == billing.External:
-			return "", fmt.Errorf("subscription %s: period %d has a manual payment; return the money the way it was paid: %w",
-				sub.Name, o.Period, billing.ErrState)
+			manual = true
 		default:
 			ref = cmp.Or(ref, r.Charge)
 		}
+	}
+	if manual && ref == "" && o.Charge == "" {
+		return "", fmt.Errorf("subscription %s: period %d has a manual payment; return the money the way it was paid: %w",
+			sub.Name, o.Period, billing.ErrState)
 	}
 	return ref, nil
 }
