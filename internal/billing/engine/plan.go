@@ -41,7 +41,7 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 func (e *Engine) Plans() *planchange.Service {
 	terms := func(s *billing.Subscription, c billing.Change, today civil.Date) ([]store.Write, error) {
 		mail, err := e.changeTerms(s, c, today)
-		return e.withSums(mail, nil), err
+		return e.withSums(mail, nil, nil), err
 	}
 	commit := func(ctx context.Context, n billing.Name, decide planchange.Decision) error {
 		_, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
