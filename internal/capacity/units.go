@@ -74,7 +74,7 @@ func paid() []step {
 		{Line{"SETTLE", Reminders, Units{Write: 1}}, 0},
 		{Line{"SETTLE", Payments, Units{Write: 2}}, 318},
 		{Line{"MAIL", Outbox, Units{Read: 0.095, Write: 3}}, 0},
-		{Line{"MAIL", Recurring, Units{Read: 0.05, Write: 0.2}}, 0}, // its share of the sums
+		{Line{"MAIL", Recurring, Units{Read: 1.14, Write: 4.21}}, 0}, // the receipt's number, and a share of counter and sums
 		{Line{"LOOK BACK", Recurring, Units{Read: 3}}, 556},
 	}
 }

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -39,23 +40,9 @@ func (o *Outbox) Uncounted(ctx context.Context) iter.Seq2[Effect, error] {
 	return sequence.Filter(o.Waiting(ctx), func(e Effect) bool { return e.Sums != "" })
 }
 
-// How many rows one commit counts, at most: there is room for the sums. A number costs two more writes.
-// Claimed rows of a process that dies wait for the end of their lease, so there are fewer of them.
-const (
-	countRows  = 60
-	numberRows = 30
-	claimRows  = 20
-)
-
-func (o *Outbox) batch() int {
-	switch {
-	case o.lease > 0:
-		return claimRows
-	case o.numbers != nil:
-		return numberRows
-	}
-	return countRows
-}
+// countRows is how many rows one commit counts, at most. There is room for the sums, for two more writes for each
+// number, and for their counter. Claimed rows of a process that dies wait for the end of their lease.
+const countRows = 32
 
 // A row is one that is due. One that was counted is claimed already, where effects are claimed.
 type row struct {
@@ -78,8 +65,10 @@ func (o *Outbox) countAndSend(ctx context.Context, rows []store.Item, send func(
 	return err
 }
 
-// errManySums: the rows change more sums than one commit holds.
-var errManySums = errors.New("too many sums for one commit")
+// A manyError is the number of writes that are too many for one commit.
+type manyError int
+
+func (e manyError) Error() string { return fmt.Sprint("too many writes for one commit: ", int(e)) }
 
 // countBatch adds the sums of the rows in one commit, or in several if they change many sums. It
 // returns the rows to be delivered, as they now are: without those of KindSum, and without those
@@ -97,11 +86,13 @@ func (o *Outbox) countBatch(ctx context.Context, rows []store.Item) (rest []stor
 		counted, err = o.add(ctx, rows)
 		return err
 	})
-	switch half := len(rows) / 2; {
+	many, tooMany := errors.AsType[manyError](err)
+	switch {
 	case errors.Is(err, store.ErrOvertaken):
 		return rest, nil
-	case errors.Is(err, errManySums) && half > 0:
-		for _, part := range [][]store.Item{rows[:half], rows[half:]} {
+	case tooMany && len(rows) > 1:
+		fit := max(1, len(rows)*store.MaxWrites/int(many))
+		for _, part := range [][]store.Item{rows[:fit], rows[fit:]} {
 			counted, err := o.countBatch(ctx, part)
 			if err != nil {
 				return nil, err
@@ -144,7 +135,7 @@ func (o *Outbox) add(ctx context.Context, rows []store.Item) (counted []store.It
 	case err != nil:
 		return nil, err
 	case len(writes)+len(added) > store.MaxWrites:
-		return nil, errManySums
+		return nil, manyError(len(writes) + len(added))
 	}
 	return counted, o.store.Commit(ctx, append(writes, added...)...)
 }

@@ -107,14 +107,13 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 		}
 	}
 	var held []store.Item // rows with sums
-	batch := o.batch()
 	for it, err := range o.DueRows(ctx) {
 		switch {
 		case err != nil:
 		case o.tally == nil || it.Str(schema.Sums) == "":
 			err = send(row{Item: it})
 		default:
-			if held = append(held, it); len(held) == batch {
+			if held = append(held, it); len(held) == countRows {
 				err, held = o.countAndSend(ctx, held, send), nil
 			}
 		}

@@ -129,7 +129,7 @@ var layers = map[string][]string{
 	"stripefake/internal/payment": {"stripefake/internal/api", "stripefake/internal/shape"},
 	"stripefake/internal/shape":   {},
 	"internal/test/stripetest":    {},
-	"internal/test/consumption": {"billing", "billing/bulk", "billing/engine", "billing/job", "billing/recipient",
+	"internal/test/consumption": {"billing", "billing/bulk", "billing/engine", "billing/job", "billing/numbering", "billing/recipient",
 		"billing/report", "civil", "money", "outbox", "sandbox", "schema", "store", "store/memstore", "test/metering"},
 	"internal/test/metering":         {"capacity", "store"},
 	"internal/tracking":              {"call", "field", "money", "outbox", "schema", "secret", "sequence", "store"},

@@ -22,6 +22,7 @@ func TestSumsRideWithTheClaims(t *testing.T) {
 		if !counting {
 			w.mail = w.mail.Counting(nil)
 		}
+		w.mail = w.mail.Numbering(nil)
 		d, err := w.day(t.Context())
 		if err != nil || d.paid != paid {
 			t.Fatal(d.paid, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/bulk"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
@@ -46,6 +47,8 @@ const (
 	itemPeriod       = "period"
 	itemSums         = "sums"
 	itemLookup       = "lookup row"
+	itemNumber       = "number"
+	itemCounter      = "counter of numbers"
 )
 
 // kindOfItem names the item, or the partition of a query, at the key.
@@ -60,6 +63,10 @@ func (w *world) kindOfItem(table string, k store.Key) string {
 		return itemAccount
 	case byPartition == "IDX":
 		return itemLookup
+	case numbering.IsNumber(k):
+		return itemNumber
+	case k == numbering.CounterKey:
+		return itemCounter
 	}
 	return cmp.Or(
 		map[string]string{"SUB": itemSubscription, "REC": itemReceipt, "ACC": itemAccount, "PER": itemPeriod}[bySort],
@@ -93,7 +100,7 @@ func openWorld(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, (&recipient.Directory{Cards: w.engine.Cards()}).StillWanted).
-		Counting(report.Tally(w.engine.Records)).Claiming(time.Hour)
+		Counting(report.Tally(w.engine.Records)).Numbering(numbering.New(w.engine.Records, true)).Claiming(time.Hour)
 	return w, nil
 }
 
@@ -105,7 +112,7 @@ func (w *world) identify(ctx context.Context) error {
 		store.NewItem(text(schema.PK, "META"), text(schema.SK, "META"),
 			text(schema.Installation, "MEASUREDINSTALLATIONABCDEF"),
 			text(schema.CreatedDate, w.now.Format("2006-01-02T15:04:05.000Z")),
-			store.Attribute{Name: schema.Format, Value: store.Int(1)}, store.Attribute{Name: schema.Shards, Value: store.Int(1)},
+			store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)}, store.Attribute{Name: schema.Shards, Value: store.Int(1)},
 			store.Attribute{Name: schema.Charging, Value: store.Bool(true)})))
 }
 
