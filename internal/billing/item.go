@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/cardless"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
@@ -44,10 +45,10 @@ func (c *codec) seek(name string) store.Value {
 
 // keep copies an attribute of other tools, but no card number.
 func (c *codec) keep(a store.Attribute) {
-	if !c.writing || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
+	if !c.writing || cardless.IsName(a.Name) || secret.HasCardNumber(a.Name) {
 		return
 	}
-	if v, _ := WithoutCards(a.Value); v.Kind() != store.KindNone {
+	if v, _ := cardless.Of(a.Value); v.Kind() != store.KindNone {
 		c.item.Set(a.Name, v)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/cardless"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
@@ -299,7 +300,7 @@ func cardsIn(it store.Item) int {
 	n := 0
 	for _, a := range it {
 		if a.Name != schema.PK && a.Name != schema.SK { // a key with one makes the item unreadable
-			_, found := billing.WithoutCards(store.M(store.NewItem(a)))
+			_, found := cardless.Of(store.M(store.NewItem(a)))
 			n += found
 		}
 	}
