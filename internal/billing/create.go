@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -152,6 +153,11 @@ func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription
 
 // Build returns the subscription as the store would hold it.
 func (e *Records) Build(ctx context.Context, n *NewSubscription) (*Subscription, error) {
+	if n.Terms != (price.Terms{}) {
+		if err := e.NeedFormat(ctx, TermsFormat); err != nil {
+			return nil, err
+		}
+	}
 	if n.Collection == ByWire {
 		if err := e.NeedFormat(ctx, WireFormat); err != nil {
 			return nil, err
@@ -164,10 +170,11 @@ func (e *Records) Build(ctx context.Context, n *NewSubscription) (*Subscription,
 // the start: an item without them would be in no index and would never be charged.
 func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error) {
 	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, SKU: n.SKU, Email: n.Email,
-		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address,
+		PaymentDay: n.PaymentDay, Amount: n.Amount, Terms: n.Terms, Method: n.Method, Address: n.Address,
 		Collection: cmp.Or(n.Collection, Automatic), Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
 		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1,
 		Shards: shards}
+	s.Terms.Quantity = stored(s.Terms.Quantity)
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
 	today := TodayIn(n.TimeZone, now)
 	start := cmp.Or(n.Start, today).AddDays(n.TrialDays)

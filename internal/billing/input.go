@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/money"
@@ -31,7 +32,8 @@ type NewSubscription struct {
 	Product      string        // the SKU's name, for customers: Settings.Products has it
 	ID           string        // unique within the account, never used again
 	SKU          string
-	Amount       money.Amount
+	Amount       money.Amount // of one unit
+	Terms        price.Terms
 	PaymentDay   int        // day of the month 1..31, with days that of the first payment; with weeks the ISO weekday 1..7
 	Method       string     // the processor's token; "": the account's
 	Collection   Collection // "": Automatic
@@ -99,7 +101,11 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 			all = append(all, e)
 		}
 	}
-	for _, err := range party.Check(n.Details, CheckText) {
+	var terms []error
+	if n.Terms != (price.Terms{}) && checkAmount(n.Amount) == nil {
+		terms = price.Check(n.Amount, n.Terms, CheckText)
+	}
+	for _, err := range append(party.Check(n.Details, CheckText), terms...) {
 		all = append(all, err.(*FieldError))
 	}
 	return all

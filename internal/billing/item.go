@@ -1,11 +1,13 @@
 package billing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/cardless"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
@@ -194,6 +196,29 @@ func (c *codec) amount(name, of string, p *money.Amount) {
 	if *p, err = decodeAmount(textOf(c.stored.Get(name)), currency.Str()); err != nil {
 		c.fail(name, "is not an amount in the "+of+"'s currency", err)
 	}
+}
+
+// priced reads or writes one of package price's maps, with amounts in the currency.
+func priced[T any](c *codec, name string, p *T, leftOut bool, currency string, decode func(store.Item, money.Currency) (T, error),
+	item func(*T) store.Item) {
+	attribute(c, name, p, leftOut, store.KindMap, func(v store.Value) (x T) {
+		in, err := money.ParseCurrency(cmp.Or(currency, "USD"))
+		if err == nil {
+			x, err = decode(v.Map(), in)
+		}
+		if err != nil {
+			c.fail(name, "has a value that Duesday does not know", err)
+		}
+		return x
+	}, func(x T) store.Value { return store.M(item(&x)) })
+}
+
+// price is priced for the breakdown of the record's amount.
+func (c *codec) price(p **price.Price) {
+	priced(c, schema.Price, p, *p == nil, c.stored.Str(schema.Currency), func(it store.Item, in money.Currency) (*price.Price, error) {
+		x, err := price.Decode(it, in)
+		return &x, err
+	}, func(x **price.Price) store.Item { return (*x).Item() })
 }
 
 // ItemAt returns an item with its key.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -31,8 +32,15 @@ func TestItem_RoundTrip(t *testing.T) {
 	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
 	payer := processor.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
 
-	subscription := &billing.Subscription{Name: name, SKU: "new", Pending: &billing.Plan{SKU: "4", Amount: amount, From: day(9)},
-		Email: "ada@example.com", PaymentDay: 2, Amount: amount,
+	terms := price.Terms{Quantity: 3, Discount: price.Discount{Percent: 105_000, From: 1, Periods: 4},
+		Tax: price.Tax{Mode: price.Inclusive, Rate: 190_000, Country: "DE", Note: "included"}}
+	cost, err := price.Of(amount, terms, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscription := &billing.Subscription{Name: name, SKU: "new",
+		Pending: &billing.Plan{SKU: "4", Amount: amount, Quantity: 2, From: day(9)},
+		Email:   "ada@example.com", PaymentDay: 2, Amount: amount, Terms: terms,
 		Method: "pm_2", Collection: billing.ByWire, Told: day(11),
 		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
 		DueBefore: day(9), TrialEnds: day(10),
@@ -41,7 +49,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, Kept: "0:6", LastCharge: "pi_1",
 		Requested: billing.RequestManual, RequestedAt: at(7),
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", Mailed: []string{"failed/2/"}, PausedOn: day(4), Parked: "why", Version: 7,
-		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
+		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount, Price: &cost,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8), PayBy: day(12),
 			State: processor.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
 			FallbackCard: "Visa ending in 4242"}}
@@ -64,13 +72,13 @@ func TestItem_RoundTrip(t *testing.T) {
 	same(t, account, readAccount, err, "Raw", "Copying")
 
 	receipt := &billing.Receipt{Name: name, SKU: "new", Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
-		Processed: at(1), Amount: amount, Charge: "note", Expires: at(2), Recovered: billing.RecoveredDecline}
+		Processed: at(1), Amount: amount, Price: &cost, Charge: "note", Expires: at(2), Recovered: billing.RecoveredDecline}
 	decoded, err := billing.DecodeReceipt(receipt.Item())
 	same(t, receipt, decoded, err, "Raw")
 
 	ended := &billing.EndedPeriod{Name: name, SKU: "new", Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1),
 		Reason: "declined",
-		Amount: amount, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2)}
+		Amount: amount, Price: &cost, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2)}
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)
 

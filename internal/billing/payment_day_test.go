@@ -54,7 +54,7 @@ func TestChangeDay_WhileOpen(t *testing.T) {
 	if err := s.ChangeTerms(Change{PaymentDay: new(20)}, due); err != nil {
 		t.Fatal(err)
 	}
-	if begins, err := s.Begins(); begins != day(t, "2026-04-20") || err != nil {
+	if _, begins, err := s.Begins(); begins != day(t, "2026-04-20") || err != nil {
 		t.Errorf("begins on %s, %v", begins, err)
 	}
 	if next := s.Upcoming(2); len(next) != 2 || next[0].Due != due || next[1].Due != day(t, "2026-04-20") {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -19,6 +20,7 @@ type OpenPeriod struct {
 	Ref        string
 	Retired    []string // cancelled intents of this period
 	Amount     money.Amount
+	Price      *price.Price // what makes it Amount, frozen with it; nil: one unit, without discount and tax
 	Method     string
 	Payer      processor.Payer
 	Due        civil.Date
@@ -83,6 +85,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 	c.flag(schema.Overtaken, &o.Overtaken)
 	c.date(schema.PayBy, &o.PayBy)
 	c.number(schema.Period, &o.Period)
+	c.price(&o.Price)
 	text(c, schema.ProcessorAccount, &o.Payer.At)
 	text(c, schema.Ref, &o.Ref)
 	list(c, schema.RetiredRefs, &o.Retired, store.Value.Str, store.S)
@@ -150,7 +153,8 @@ type EndedPeriod struct {
 	Ended    time.Time // of a failed one, when it first failed; of one void by a cancellation, its request's
 	Reason   string
 	Amount   money.Amount
-	Ref      string // of its cancelled intent; "" when none was bound
+	Price    *price.Price // as OpenPeriod's
+	Ref      string       // of its cancelled intent; "" when none was bound
 	Attempts []Attempt
 
 	// Generation is that of Ref. Records of an older Duesday lack it: the intent's tag has it.
@@ -193,6 +197,7 @@ func (p *EndedPeriod) attributes(c *codec, key store.Key) {
 	c.count(schema.Generation, &p.Generation, 0)
 	c.only(schema.PK, key.PK)
 	c.number(schema.Period, &p.Period)
+	c.price(&p.Price)
 	always(c, schema.Reason, &p.Reason)
 	text(c, schema.Ref, &p.Ref)
 	c.only(schema.SK, key.SK)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
@@ -36,10 +37,11 @@ type Receipt struct {
 	Due       civil.Date
 	Processed time.Time
 	Amount    money.Amount
-	Charge    string    // the processor's reference; the note of a manual payment
-	Expires   time.Time // zero: never
-	InSeries  string    // its number, such as R-2026-000123; "": a drain has not given one
-	Recovered string    // RecoveredDecline, or when its period had ended failed; "": neither
+	Price     *price.Price // as OpenPeriod's; nil also of another amount than it says
+	Charge    string       // the processor's reference; the note of a manual payment
+	Expires   time.Time    // zero: never
+	InSeries  string       // its number, such as R-2026-000123; "": a drain has not given one
+	Recovered string       // RecoveredDecline, or when its period had ended failed; "": neither
 
 	Raw store.Item
 }
@@ -100,6 +102,7 @@ func (r *Receipt) attributes(c *codec, key store.Key) {
 	text(c, schema.Number, &r.InSeries)
 	c.only(schema.PK, key.PK)
 	c.number(schema.Period, &r.Period)
+	c.price(&r.Price)
 	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)
 	c.instant(schema.ProcessedDate, &r.Processed)
 	text(c, schema.Recovered, &r.Recovered)

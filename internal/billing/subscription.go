@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -78,7 +79,8 @@ type Subscription struct {
 	SKU          string // what is subscribed to now: Name.SKU, until the plan is changed
 	Email        string // copy of the account's
 	PaymentDay   int
-	Amount       money.Amount // of the next period to be opened
+	Amount       money.Amount // of one unit, from the next period to be opened
+	Terms        price.Terms  // of the next period to be opened: AmountOf computes what it costs
 	Pending      *Plan        // the plan from a later period on; nil: none
 	Method       string
 	Collection   Collection // of the next period to be opened
@@ -261,6 +263,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	s.details(c, t)
 	inner(c, schema.Pending, "pending change", &s.Pending, (*Plan).attributes)
 	c.count(schema.Period, &s.Period, 0)
+	priced(c, schema.PriceTerms, &s.Terms, s.Terms == price.Terms{}, t.currency, price.DecodeTerms, (*price.Terms).Item)
 	c.count(schema.ReminderDays, &s.ReminderDays, DefaultReminderDays)
 	text(c, schema.Requested, &s.Requested)
 	byOther := s.Status == Completed && s.Period == 0 // see since

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -195,14 +196,16 @@ func AttemptRan(o *OpenPeriod, in processor.Intent) bool {
 
 // A Change is a person's input to updateSubscription (access pattern 3). Nil fields stay.
 type Change struct {
-	Amount       *money.Amount // from the next period to be opened; with SKU or From as they
-	SKU          *string       // from the first period due on From or later
-	From         civil.Date    // zero: tomorrow
-	Notify       bool          // tells the customer of a change of SKU or Amount
-	PaymentDay   *int          // from the first such day on or after the next due date
-	Early        bool          // PaymentDay from the last such day before that date instead, if it is ahead
-	Method       *string       // at once, also for an open period
-	Collection   *Collection   // from the next period that is not open
+	Amount       *money.Amount   // from the next period to be opened; with SKU or From as they
+	Quantity     *int            // as Amount
+	Discount     *price.Discount // from the next period that is not open, instead of the one before; zero: none
+	SKU          *string         // from the first period due on From or later
+	From         civil.Date      // zero: tomorrow
+	Notify       bool            // tells the customer of a change of SKU or Amount
+	PaymentDay   *int            // from the first such day on or after the next due date
+	Early        bool            // PaymentDay from the last such day before that date instead, if it is ahead
+	Method       *string         // at once, also for an open period
+	Collection   *Collection     // from the next period that is not open
 	Address      *string
 	ReminderDays *int
 }
@@ -219,6 +222,15 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 		all = append(all, s.changePlan(c, today))
 	case c.Amount != nil:
 		s.Amount = *c.Amount
+	}
+	if c.Quantity != nil && c.SKU == nil && c.From.IsZero() {
+		s.Terms.Quantity = stored(*c.Quantity)
+	}
+	if c.Discount != nil {
+		s.discount(*c.Discount)
+	}
+	if c.Amount != nil || c.Quantity != nil || c.Discount != nil || c.SKU != nil {
+		all = append(all, s.checkTerms(c)...)
 	}
 	if c.Collection != nil {
 		all = append(all, s.changeCollection(*c.Collection, today))
@@ -239,6 +251,30 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// discount replaces the discount, from the next period that is not open.
+func (s *Subscription) discount(d price.Discount) {
+	if s.Terms.Discount = (price.Discount{}); d.IsZero() {
+		return
+	}
+	if d.From = s.Period; s.NextOpen() != nil {
+		d.From++
+	}
+	s.Terms.Discount = d
+}
+
+// checkTerms checks the terms with the plan in force, and with the pending one.
+func (s *Subscription) checkTerms(c Change) (all []error) {
+	if c.Quantity != nil && *c.Quantity == 0 {
+		return []error{Invalid("quantity", "must be 1 or more")}
+	}
+	if all = price.Check(s.Amount, s.Terms, CheckText); all == nil && s.Pending != nil {
+		terms := s.Terms
+		terms.Quantity = s.Pending.quantity(s)
+		all = price.Check(s.Pending.Amount, terms, CheckText)
+	}
+	return all
 }
 
 // changeCollection takes effect from the next period that is not open. By wire, a past period that is

@@ -209,6 +209,8 @@ var accountFields = [...]field{{name: "address.city", at: "city", in: schema.Bil
 var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress, in: schema.PaymentDetails, personal: true},
 	{name: "amount", at: schema.PaymentAmount}, {name: "cancel_at_period_end", at: schema.CancelAtEnd},
 	{name: "collection", at: schema.CollectionMethod}, {name: "currency", at: schema.Currency, in: schema.PaymentDetails},
+	{name: "discount", at: "discount", in: schema.PriceTerms}, {name: "discount_from", at: "discount_from", in: schema.PriceTerms},
+	{name: "discount_periods", at: "discount_periods", in: schema.PriceTerms},
 	{name: "email", at: schema.Email, personal: true}, {name: "installments", at: schema.Installments},
 	{name: "interval", at: schema.Interval}, {name: "manual.amount", at: schema.Amount, in: schema.Manual},
 	{name: "manual.period", at: schema.Period, in: schema.Manual}, {name: "next_payment_date", at: schema.NextPaymentDate},
@@ -216,7 +218,9 @@ var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress,
 	{name: "parked", at: schema.Parked}, {name: "paused_on", at: schema.PausedDate}, {name: "payment_day", at: schema.PaymentDay},
 	{name: "payment_method", at: schema.PaymentMethod, in: schema.PaymentDetails, personal: true},
 	{name: "pending.amount", at: schema.Amount, in: schema.Pending}, {name: "pending.from", at: schema.FromDate, in: schema.Pending},
+	{name: "pending.quantity", at: schema.Quantity, in: schema.Pending},
 	{name: "pending.sku", at: schema.SKU, in: schema.Pending}, {name: "period", at: schema.Period},
+	{name: "quantity", at: "quantity", in: schema.PriceTerms},
 	{name: "reminder_days", at: schema.ReminderDays}, {name: "requested", at: schema.Requested}, {name: "sku", at: schema.SKU},
 	{name: "status", at: schema.Status}, {name: "time_zone", at: schema.TimeZone}, {name: "trial_ends", at: schema.TrialEnds}}
 

@@ -189,6 +189,10 @@ const (
 
 	BillingDetails = "BillingDetails" // of an account: what a receipt says of the one who pays
 	Salt           = "Salt"           // of META: random, and never shown
+
+	PriceTerms = "PriceTerms" // of a subscription: quantity, discount and tax, as package price stores them
+	Price      = "Price"      // of a period, its record and its receipt: what they made of the unit amount; absent: that amount
+	Quantity   = "Quantity"   // of a pending change; absent: the quantity stays
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -246,5 +250,7 @@ func Names() []string {
 		Salt,
 		BillingDetails, "address_line1", "address_line2", "city", "company", "country", "postal_code", "tax_id",
 		Number, Numbered, Last, Letter, Known,
+		PriceTerms, Price, Quantity, "discount", "discount_amount", "discount_from", "discount_periods", "tax", "tax_amount", "tax_country", "tax_note",
+		"tax_rate", "unit_amount",
 	}
 }

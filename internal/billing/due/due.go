@@ -30,6 +30,8 @@ func Complete(ctx context.Context, e *billing.Records, r *billing.DueRow) bool {
 				r.SKU, r.Amount = past.SKU, past.Amount
 			}
 		}
+	default:
+		r.Amount = s.AmountOf(s.Period)
 	}
 	if err == nil && s.PaidByWire(s.AtHand()) {
 		r.Method = string(billing.ByWire)

@@ -71,7 +71,7 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 		case call.KeyOf(ctx) != "":
 			w.attempt = cmp.Or(s.NextOpen(), &billing.OpenPeriod{Attempt: 1}).Attempt
 			k := asked
-			k.Period, k.Attempt, k.Amount = r.Period, w.attempt, s.Amount
+			k.Period, k.Attempt, k.Amount = r.Period, w.attempt, s.AmountOf(r.Period)
 			k.Fix(ctx)
 		case err == nil && s.Collect == marked && !released:
 			err = billing.ErrUnchanged

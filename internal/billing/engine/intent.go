@@ -23,10 +23,11 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	if err != nil {
 		return step{}, err
 	}
-	s.TakeEffect()
-	o := &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due,
-		Attempt: 1, Opened: e.Now()}
-	if method == "" {
+	o, err := s.NewPeriod(due, e.Now())
+	if err != nil {
+		return e.park(ctx, s, t.today, err.Error())
+	}
+	if o.Method, o.Payer = method, payer; method == "" {
 		return e.park(ctx, s, t.today, billing.NoMethod)
 	}
 	return t.bind(ctx, o)

@@ -225,9 +225,9 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]wr
 // due settles the next period to be paid, which is not open.
 func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]write, error) {
 	today := billing.TodayIn(s.TimeZone, t.Now())
-	t.amount = cmp.Or(t.Amount, s.Amount)
+	t.amount = cmp.Or(t.Amount, s.AmountOf(s.Period))
 	due, err := s.Due()
-	switch err = cmp.Or(err, t.checkAmount(s.Amount)); {
+	switch err = cmp.Or(err, t.checkAmount(s.AmountOf(s.Period))); {
 	case err != nil:
 		return nil, err
 	case s.AtHand() != s.Period:

@@ -137,7 +137,7 @@ func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]wri
 }
 
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) outbox.Effect {
-	sku, amount, period := s.SKU, s.Amount, s.Period
+	sku, amount, period := s.SKU, s.AmountOf(s.Period), s.Period
 	if o != nil {
 		sku, period = s.SKUOf(o), o.Period
 	} else if rec != nil {

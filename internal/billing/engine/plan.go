@@ -20,19 +20,19 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 		s.Requested == billing.RequestCancel {
 		return nil, err
 	}
-	due, err := s.Begins()
+	period, due, err := s.Begins()
 	if err != nil {
 		return nil, err
 	}
 	f := e.effect(outbox.KindPriceChange, s, nil, nil)
 	f.ID += "/" + strconv.FormatInt(s.Version+1, 10) // each change has its own notice
 	var amount money.Amount
-	f.Data[outbox.DataKeySKU] = s.Name.SKU
-	f.Data[outbox.DataSKU], amount = s.PlanOn(due)
+	f.Data[outbox.DataKeySKU], f.Data[outbox.DataPeriod] = s.Name.SKU, strconv.Itoa(period)
+	f.Data[outbox.DataSKU], amount = s.PlanOn(period, due)
 	setAmount(f.Data, amount)
 	f.Data[outbox.DataDueDate] = civil.Later(due, today).String()
-	if amount != was.Amount {
-		f.Data[outbox.DataBefore] = was.Amount.Decimal()
+	if before := was.AmountOf(period); amount != before {
+		f.Data[outbox.DataBefore] = before.Decimal()
 	}
 	return e.mail(s, f), nil
 }

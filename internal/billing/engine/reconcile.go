@@ -187,7 +187,7 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in proc
 	}
 	if s.Open == nil || s.Open.Ref != in.Ref {
 		o := &billing.OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount,
-			Method: s.Method, Due: due, Attempt: 1, Opened: e.Now()}
+			Price: s.PriceOf(s.Period), Method: s.Method, Due: due, Attempt: 1, Opened: e.Now()}
 		if s.NextOpen() != nil {
 			o.Attempts = s.Open.Attempts
 		}

@@ -102,6 +102,11 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 			return nil, err
 		}
 	}
+	if c.Quantity != nil || c.Discount != nil {
+		if err := e.NeedFormat(ctx, billing.TermsFormat); err != nil {
+			return nil, err
+		}
+	}
 	if c.Method != nil {
 		if err := billing.CheckMethod(*c.Method); err != nil {
 			return nil, err

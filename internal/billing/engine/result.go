@@ -53,7 +53,7 @@ type Result struct {
 // resultOf returns a result for the subscription's open period, or for the next period to be paid
 // if none is open.
 func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
-	r := &Result{Name: s.Name, SKU: s.SKU, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
+	r := &Result{Name: s.Name, SKU: s.SKU, Period: s.Period, Outcome: outcome, Amount: s.AmountOf(s.Period), Reason: reason}
 	r.Due, _ = s.Due()
 	if o := s.Open; o != nil {
 		r.SKU, r.Period, r.Amount, r.Due = s.SKUOf(o), o.Period, o.Amount, o.Due

@@ -73,6 +73,7 @@ func (e *Engine) bookCharge(s *billing.Subscription, in processor.Intent, period
 // returns the other writes: the receipt and its mail, and the deletion of the record.
 func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billing.EndedPeriod, today civil.Date) []write {
 	past := rec.Period < s.Period
+	s.Explain(rec, was)
 	months, known := kept.Months(s.Kept, rec.Period)
 	if s.Open != nil && s.Open.Period == rec.Period && len(s.Open.Attempts) > 0 {
 		rec.Recovered = billing.RecoveredDecline
@@ -237,13 +238,13 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason string,
 	o *billing.OpenPeriod) *billing.EndedPeriod {
 	p := &billing.EndedPeriod{Name: s.Name, SKU: s.SKU, Period: s.Period, Ending: ending, Ended: e.Now(),
-		Reason: reason, Amount: s.Amount}
+		Reason: reason, Amount: s.AmountOf(s.Period), Price: s.PriceOf(s.Period)}
 	if s.Requested == billing.RequestCancel && ending == billing.EndVoid {
 		p.Ended = cmp.Or(s.RequestedAt, p.Ended)
 	}
 	p.Due, _ = s.Due()
 	if o != nil {
-		p.Amount, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Ref, o.Generation, o.Attempts, o.Due
+		p.Amount, p.Price, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Price, o.Ref, o.Generation, o.Attempts, o.Due
 	}
 	return p
 }

@@ -20,10 +20,12 @@ func (t *turn) askToPay(ctx context.Context) (step, error) {
 	if err != nil {
 		return step{}, err
 	}
-	s.TakeEffect()
-	s.Open = &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Due: due, Attempt: 1, Opened: e.Now(),
-		PayBy: e.payBy(s, due, t.today)}
-	s.NextPayment = s.Open.PayBy
+	o, err := s.NewPeriod(due, e.Now())
+	if err != nil {
+		return e.park(ctx, s, t.today, err.Error())
+	}
+	o.PayBy = e.payBy(s, due, t.today)
+	s.Open, s.NextPayment = o, o.PayBy
 	r := resultOf(s, OutcomeAsked, awaitsPayment(s.Open))
 	return step{result: r}, e.put(ctx, s, e.notice(outbox.KindPaymentRequest, s, s.Open, nil)...)
 }

@@ -41,7 +41,7 @@ func New(r *billing.Records, today func(*billing.Subscription) civil.Date, terms
 
 // Same reports whether both subscriptions have the same plan and the same pending plan.
 func Same(a, b *billing.Subscription) bool {
-	if a.SKU != b.SKU || a.Amount != b.Amount || (a.Pending == nil) != (b.Pending == nil) {
+	if a.SKU != b.SKU || a.Amount != b.Amount || a.Terms != b.Terms || (a.Pending == nil) != (b.Pending == nil) {
 		return false
 	}
 	return a.Pending == nil || *a.Pending == *b.Pending
@@ -148,7 +148,7 @@ func (v *Service) Plan(ctx context.Context, all ...*Change) (*Planned, error) {
 			plan.Left = append(plan.Left, err.Error())
 			continue
 		}
-		due, dueErr := s.Begins()
+		period, due, dueErr := s.Begins()
 		if err = cmp.Or(err, dueErr); err != nil {
 			return nil, err
 		}
@@ -158,8 +158,8 @@ func (v *Service) Plan(ctx context.Context, all ...*Change) (*Planned, error) {
 		if r := s.Replaced(was.Pending); r != nil {
 			plan.Replaces[*r]++
 		}
-		_, before := was.PlanOn(due)
-		_, after := s.PlanOn(due)
+		_, before := was.PlanOn(period, due)
+		_, after := s.PlanOn(period, due)
 		g := sums[[2]money.Amount{before, after}]
 		if g == nil {
 			g = &Sum{Before: before, After: after, months: new(big.Rat)}

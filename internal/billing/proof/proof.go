@@ -136,7 +136,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 		return x.ID != s.ID || x.Period != p.Period
 	})
 	if p.Due = due; p.SKU == "" && p.Period >= s.Period {
-		p.SKU, _ = s.PlanOn(due)
+		p.SKU, _ = s.PlanOn(p.Period, due)
 	}
 	if s.ReminderDays > 0 {
 		p.ReminderDay = due.AddDays(-s.ReminderDays)

@@ -144,7 +144,8 @@ func (d *Directory) StillWanted(ctx context.Context, f outbox.Effect) (bool, err
 // stillSays reports whether the subscription still has the plan that the notice announces.
 func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 	day, err := civil.Parse(f.Data[outbox.DataDueDate])
-	sku, amount := s.PlanOn(day)
+	period, _ := strconv.Atoi(f.Data[outbox.DataPeriod])
+	sku, amount := s.PlanOn(period, day)
 	return err == nil && !s.Over() && !s.CancelAtEnd && sku == f.Data[outbox.DataSKU] &&
 		amount.Decimal() == f.Data[outbox.DataAmount]
 }

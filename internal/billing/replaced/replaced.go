@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -194,6 +195,17 @@ func (r *redo) note(changed bool, what, flag, value string) {
 	}
 }
 
+// discount notes the discount of the old store, for its periods from the next one on.
+func (r *redo) discount(now, old price.Discount, next int) {
+	if now == old {
+		return
+	}
+	r.note(true, "discount", "discount", cmp.Or(old.String(), "none"))
+	if left := old.From + old.Periods - max(old.From, next); old.Periods > 0 {
+		r.note(true, "for", "discount-periods", strconv.Itoa(max(1, left)))
+	}
+}
+
 func (r *redo) tell(n billing.Name, command string, each func(Change)) {
 	if len(r.what) > 0 {
 		each(Change{n, strings.Join(r.what, ", "), command + " " + strings.Join(r.flags, " ")})
@@ -245,7 +257,7 @@ var (
 	accountFlags = []string{schema.BillingDetails, schema.Email, schema.Name, schema.TimeZone, schema.Locale, schema.PaymentMethod, schema.Fallback, schema.Customer,
 		schema.ProcessorAccount, schema.ApplicationFee,
 		schema.CreatedDate, schema.EmailBounced, schema.FanOut, schema.MethodDate, schema.Version}
-	subscriptionFlags = []string{schema.SKU, schema.PaymentAmount, schema.Pending, schema.PaymentDay, schema.PaymentMethod,
+	subscriptionFlags = []string{schema.SKU, schema.PaymentAmount, schema.Pending, schema.PriceTerms, schema.PaymentDay, schema.PaymentMethod,
 		schema.CollectionMethod, schema.ReminderDays, schema.DefaultAddress, schema.Status, schema.Requested, schema.CancelAtEnd,
 		schema.SkipUntil, schema.Manual, schema.Collect, schema.Email, schema.TimeZone, // copies of the account's
 		schema.AgendaDate, schema.AlteredDate, schema.AnchorPeriod, schema.CancelDate, schema.CardTold, schema.CreatedDate,
@@ -327,12 +339,15 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	var r redo
 	r.note(was.SKU != plan.SKU, "SKU", "sku", plan.SKU)
 	r.note(was.Amount != plan.Amount, "amount", "amount", plan.Amount.Decimal())
+	count := func(s *billing.Subscription, p billing.Plan) int { return cmp.Or(p.Quantity, s.Terms.Count()) }
+	r.note(count(now, was) != count(old, plan), "quantity", "quantity", strconv.Itoa(count(old, plan)))
 	r.note(was.From != plan.From && !plan.From.IsZero(), "from", "from", plan.From.String())
 	r.note(now.PaymentDay != old.PaymentDay, "payment day", "payment-day", strconv.Itoa(old.PaymentDay))
 	r.note(now.Method != old.Method, "payment method", "payment-method", secret.MaskMethod(old.Method))
 	r.note(now.Collection != old.Collection, "collection", "collection", string(old.Collection))
 	r.note(now.ReminderDays != old.ReminderDays, "reminder days", "reminder-days", strconv.Itoa(old.ReminderDays))
 	r.note(now.Address != old.Address, "postal address", "address", old.Address)
+	r.discount(now.Terms.Discount, old.Terms.Discount, now.Period)
 	r.tell(n, "subscription update "+name, each)
 	but := subscriptionFlags
 	if now.PaymentDay != old.PaymentDay {
@@ -348,6 +363,8 @@ func creation(s *billing.Subscription) string {
 	r.note(true, "", "sku", s.Name.SKU)
 	r.note(true, "", "amount", s.Amount.Decimal())
 	r.note(true, "", "currency", s.Amount.Currency().Code())
+	r.note(s.Terms.Count() != 1, "", "quantity", strconv.Itoa(s.Terms.Count()))
+	r.discount(price.Discount{}, s.Terms.Discount, 0)
 	r.note(true, "", "payment-day", strconv.Itoa(s.PaymentDay))
 	r.note(true, "", "next-payment-date", s.Anchor.String())
 	r.note(s.Interval != billing.Monthly, "", "interval", s.Interval.String())

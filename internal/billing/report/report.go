@@ -162,11 +162,11 @@ func (m *maker) add(ctx context.Context, it store.Item) error {
 	}
 	today := s.Today(civil.Date{}, m.Now())
 	if s.Status == billing.Active && !s.CancelAtEnd && s.Requested == billing.RequestNone && !s.PaidOff() && !s.InTrial() {
-		c := s.Amount.Currency()
+		c, amount := s.Amount.Currency(), s.AmountOf(s.Period)
 		if m.monthly[c] == nil {
 			m.monthly[c] = new(big.Rat)
 		}
-		m.monthly[c].Add(m.monthly[c], new(big.Rat).Mul(big.NewRat(s.Amount.Minor(), 1), s.Interval.PerMonth()))
+		m.monthly[c].Add(m.monthly[c], new(big.Rat).Mul(big.NewRat(amount.Minor(), 1), s.Interval.PerMonth()))
 	}
 	if err = m.unpaid(ctx, s, today); err == nil {
 		err = m.q.Expect(ctx, s, m.q.Days, m.expected.add)
@@ -209,7 +209,7 @@ func (m *maker) unpaid(ctx context.Context, s *billing.Subscription, today civil
 		if err != nil || due.After(today) || s.EndsBefore(due) {
 			return nil
 		}
-		_, amount := s.PlanOn(due)
+		_, amount := s.PlanOn(next, due)
 		if err := owed(due, amount); err != nil {
 			return err
 		}

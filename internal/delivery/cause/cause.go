@@ -95,7 +95,7 @@ func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery
 
 // terms returns the fields that a person or program sets.
 func terms(s *billing.Subscription) []any {
-	return []any{s.SKU, s.Amount, s.PaymentDay, s.Method, s.Collection, s.Email, s.Address, s.Interval, s.TimeZone, s.ReminderDays,
+	return []any{s.SKU, s.Amount, s.Terms, s.PaymentDay, s.Method, s.Collection, s.Email, s.Address, s.Interval, s.TimeZone, s.ReminderDays,
 		s.Installments, s.CancelAtEnd, s.Pending, s.SkipUntil}
 }
 
