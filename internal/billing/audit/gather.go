@@ -10,11 +10,13 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/billing/numbering"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -154,6 +156,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	}
 	if s.Open != nil {
 		a.result.Open++
+		a.explain(s.Name, s.Open.Period, s.Open.Price, s.Open.Amount)
 		a.opens[k] = opening{strings.Clone(s.Open.Ref), s.Open.Period}
 	} else if s.Collect > 0 {
 		a.opens[k] = opening{"", s.AtHand()}
@@ -163,7 +166,15 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	}
 }
 
+// explain checks that the amount is what its price says.
+func (a *auditor) explain(n billing.Name, period int, p *price.Price, amount money.Amount) {
+	if err := p.Explain(period, amount); err != nil {
+		a.problem("price differs", n, period, "%v", err)
+	}
+}
+
 func (a *auditor) addReceipt(r *billing.Receipt) {
+	a.explain(r.Name, r.Period, r.Price, r.Amount)
 	a.sums.add(report.OfReceipt(r)...)
 	a.sums.add(report.BeforeReceipt(r)...)
 	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
@@ -193,6 +204,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 }
 
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
+	a.explain(p.Name, p.Period, p.Price, p.Amount)
 	a.sums.add(report.OfPeriod(p)...)
 	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due,
 		failed: p.Ending == billing.EndFailed}

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -124,6 +125,9 @@ func requests() []request {
 		{name: "plan", do: func(c *crash, p *process) {
 			c.change(p, billing.Change{SKU: new("platinum"), Amount: new(usd(2999))})
 		}},
+		{name: "quantity and discount", do: update(func(ch *billing.Change) {
+			ch.Quantity, ch.Discount = new(3), &price.Discount{Percent: 100_000, Periods: 1}
+		}), rare: true},
 		{name: "good method", do: update(func(ch *billing.Change) { ch.Method = new("pm_card_visa") })},
 		{name: "bad method", do: update(func(ch *billing.Change) { ch.Method = new("pm_card_visa_chargeDeclined") })},
 		{name: "day", do: update(func(ch *billing.Change) { ch.PaymentDay = new(15) })},

@@ -104,6 +104,7 @@ func (s *simulation) subscription(i int) billing.NewSubscription {
 		n.Email = fmt.Sprintf("a%d@example.com", i/3)
 		n.TimeZone = pick(rng, "UTC", "Pacific/Kiritimati", "Pacific/Honolulu", "Europe/Berlin")
 	}
+	n.Terms = s.terms(i)
 	if i%7 == 3 {
 		n.Collection = billing.ByWire
 	}
@@ -149,7 +150,7 @@ func (s *simulation) moment() {
 	}
 	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
-		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(22), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(23), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 		add(func(p *process) { s.ask(p, name, what, rng) })
 		if s.hostile {
 			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
@@ -202,7 +203,14 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 			change.SKU, change.From = new(pick(rng, "gold", "silver", "bronze")), s.w.today().AddDays(rng.IntN(90)-10)
 			s.did["change of the plan"]++
 		}
-		_, err = p.UpdateSubscription(ctx, n, change)
+		if _, err = p.UpdateSubscription(ctx, n, change); tooMuch(err) {
+			err = nil
+		}
+	case 22:
+		if err = s.changePrice(p, n, rng); tooMuch(err) {
+			err = nil
+			s.did["discount of everything, refused"]++
+		}
 	case 8, 9:
 		method := pick(rng, "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclined")
 		_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: &method})

@@ -166,11 +166,13 @@ const (
 	moveAsked      = "asked to pay by wire"
 	moveUnpaid     = "not paid by wire"
 	moveSkipped    = "periods skipped"
+	moveDiscounted = "period with a discount"
+	moveUnits      = "period of several units"
 	sampleHasMoves = 20 // cases, from which on a sample has them
 )
 
 func theMoves() []string {
-	return []string{moveCollected, moveLive, moveOverpaid, moveRepeated, moveFallback, movePlan, moveAsked, moveUnpaid}
+	return []string{moveCollected, moveLive, moveOverpaid, moveRepeated, moveFallback, movePlan, moveAsked, moveUnpaid, moveDiscounted, moveUnits}
 }
 
 func (w *world) happened(move string) { w.mu.Lock(); defer w.mu.Unlock(); w.befell[move]++ }
