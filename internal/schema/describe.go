@@ -105,10 +105,10 @@ func describeOutbox(t store.Table) Description {
 	const created, buried = "2023-06-21T14:15:39.247Z", "2023-05-21T14:15:39.247Z"
 	data := sample("account", "123", "email", "s@s.com", "subscription", "123", "sku", "999", "amount", "12.99",
 		"currency", "USD", "amount_text", "12.99 USD", "period", "1", "due_date", "2023-06-28")
-	names := []string{Kind, Data, CreatedDate, Tries, LastError, Sums, Until}
+	names := []string{Kind, Data, CreatedDate, Tries, LastError, Sums, Numbered, Until}
 	return Description{Table: t,
 		Attributes: slices.Concat(typed("S", Kind), typed("M", Data), typed("S", CreatedDate), typed("N", Tries),
-			typed("S", LastError, DeadDate, Sums, Until)),
+			typed("S", LastError, DeadDate, Sums, Until), typed("L", Numbered)),
 		Facets: []Facet{
 			facet("Effects", "Shard", "Due#EffectId", names, PK, "OUT#00",
 				SK, created+"#reminder/SAMPLE/123/123/999/1/2023-06-28", Kind, "reminder", Data, data, CreatedDate, created),
@@ -192,6 +192,7 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Pending, Changes, PriceTerms, Price), typed("S", TrialEnds),
 		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil, LookupDate, Salt,
 			AlteredDate),
+		typed("S", Number, Letter, Known), typed("L", Numbered), typed("M", Last),
 		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate, Actor, RequestHash, Object, Token, Account),
 		typed("S", URL, Types, Secret, PreviousSecret, FailingDate, DeadDate, State))
 	return Description{Table: t, Attributes: attributes,
@@ -264,6 +265,10 @@ func storeFacets() []Facet {
 			Before, sample("retry-days", "2"), After, sample("retry-days", "1,3,5,7")),
 		facet("Sums", "Month", "Quarter#Currency", []string{Amounts, Version}, PK, "SUM#2023-05", SK, "2023-05-28T14:15#USD",
 			Amounts, sample("collected", "12.99"), Version, 1),
+		facet("Numbers", "Series", "Number", []string{Numbered, CreatedDate, ExpiresDate}, PK, "NUM#R-2023", SK, "000001",
+			CreatedDate, "2023-05-28T14:15:42.000Z", ExpiresDate, "2023-11-18T14:36:40.000Z"),
+		facet("LastNumbers", "NUM", "NOW", []string{Last, Letter, Known, CreatedDate, Version}, PK, "NUM", SK, "NOW",
+			Last, sample("R-2023", 1), Version, 1),
 		facet("Keys", "KEYS", "KeyId", []string{Name, Scope, Merchant, SecretHash, CreatedDate, ExpiresDate, RevokedDate, UsedDate,
 			TTL}, PK, "KEYS", SK, "dd_sample2345", Name, "shop", Scope, "charge", Merchant, sampleAccount,
 			SecretHash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

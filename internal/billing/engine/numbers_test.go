@@ -1,16 +1,23 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // given returns the numbers of the store's receipts and refunds, sorted.
@@ -24,6 +31,69 @@ func (w *world) given(t *testing.T) (numbers []string) {
 	}
 	slices.Sort(numbers)
 	return numbers
+}
+
+// number lets a drain give numbers. It dies around its commit n, if that is not 0.
+func (w *world) number(n int, phase storetest.Phase) {
+	now := w.now() // it must not move the clock of a simulation
+	s := storetest.NewFaulty(w.spy)
+	if n > 0 {
+		s.Hook = storetest.CrashAt(n, phase)
+	}
+	r := billing.NewRecords(s, w.tables, func() time.Time { return now }, nil)
+	o := outbox.New(s, w.tables.Outbox, r.Now, nowhere{}, nil).Counting(report.Tally(r)).Numbering(numbering.New(r, false))
+	if _, err := o.Drain(context.Background(), 1); err != nil && !errors.Is(err, storetest.ErrCrash) {
+		w.violate("drain: %v", err)
+	}
+}
+
+// unnumbered notes each receipt that drains have left without a number.
+func (w *world) unnumbered() {
+	for it, err := range w.spy.mem.Scan(context.Background(), store.Scan{Table: w.tables.RecurringPayments.Name}) {
+		if sk := it.Str(schema.SK); err != nil || strings.HasPrefix(sk, billing.RecPrefix) && !it.Has(schema.Number) {
+			w.violate("receipt %s has no number, %v", sk, err)
+		}
+	}
+}
+
+// numbersAtOpen is the bug of a number that is given when a period is opened: the period may never be paid.
+func numbersAtOpen(w *world, s store.Store) store.Store {
+	return &givesAtOpen{s, w}
+}
+
+type givesAtOpen struct {
+	store.Store
+	w *world
+}
+
+func (g *givesAtOpen) Commit(ctx context.Context, writes ...store.Write) error {
+	for _, wr := range writes {
+		if wr.Op != store.OpPut || !isSub(wr.Item) || !wr.Item.Has(schema.OpenPeriod) {
+			continue
+		}
+		key := billing.KeyOf(wr.Item)
+		if was, _ := g.w.spy.mem.Get(ctx, wr.Table, key); was.Has(schema.OpenPeriod) {
+			continue
+		}
+		c, _ := g.w.spy.mem.Get(ctx, wr.Table, numbering.CounterKey)
+		x := numbering.Number{Series: "R-2024", N: c.Get(schema.Last).Map().Int("R-2024") + 1}
+		writes = append(writes, store.Put(wr.Table, billing.ItemAt(x.Key(), store.Attribute{Name: schema.Numbered, Value: store.L(
+			store.S(key.PK), store.S(billing.RecPrefix+x.String()))}, store.Attribute{Name: schema.CreatedDate,
+			Value: store.S(billing.Stamp(g.w.now()))}), store.Absent()),
+			store.Put(wr.Table, billing.ItemAt(numbering.CounterKey, store.Attribute{Name: schema.Last, Value: store.M(store.NewItem(
+				store.Attribute{Name: x.Series, Value: store.Int(x.N)}))}, store.Attribute{Name: schema.Version,
+				Value: store.Int(c.Int(schema.Version) + 1)})))
+		break
+	}
+	return g.Store.Commit(ctx, writes...)
+}
+
+// declinedNumber is a day on which one period is declined for good.
+func declinedNumber(p planted) []string {
+	w := newWorld("2024-01-31T09:00", p)
+	w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))
+	w.start().run(civil.Date{})
+	return w.audit()
 }
 
 // numbered is a world with three charges, a manual payment, a failed period and a refund.
@@ -136,5 +206,11 @@ func TestNumbers_AfterALoss(t *testing.T) {
 	numbers := w.given(t)
 	if !slices.Contains(numbers, "R-2024B-000001") || slices.ContainsFunc(numbers, func(n string) bool { return strings.Contains(n, "2024C") }) {
 		t.Errorf("numbers %q", numbers)
+	}
+}
+
+func TestNumbers_Declined(t *testing.T) {
+	for _, v := range declinedNumber(planted{}) {
+		t.Error(v)
 	}
 }

@@ -66,8 +66,8 @@ func (n *Numberer) Mine(ctx context.Context) (bool, error) {
 	return l != nil, err
 }
 
-// Give returns the writes that give each receipt or refund the next number. An object that has a number gets no
-// other number. If numbering is off, or an older Duesday may drain the store, Give returns no writes.
+// Give returns the writes that give each receipt or refund the next number. An object that is gone, or has a number,
+// gets none. If numbering is off, or an older Duesday may drain the store, Give returns no writes.
 func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []store.Write, err error) {
 	cfg, err := settings.Read(ctx, n.Records)
 	if err != nil || cfg.ReceiptPrefix == settings.NoNumbers {
@@ -94,17 +94,17 @@ func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []stor
 		switch {
 		case billing.IgnoreNotFound(err) != nil:
 			return nil, err
-		case it.Str(schema.Number) != "", slices.Contains(objects[:i], key):
+		case err != nil, it.Str(schema.Number) != "", slices.Contains(objects[:i], key):
 			continue
 		}
 		given++
-		row := Number{Series: series, Of: key, Given: now, Expires: now, N: c.last[series] + int64(given)}
-		if err == nil {
-			row.expires(it)
-			set := store.NewItem(store.Attribute{Name: schema.Number, Value: store.S(row.String())})
-			writes = append(writes, store.Update(n.Table, key, set, nil, store.AttributeAbsent(schema.Number)))
+		row := Number{Series: series, Of: key, Given: now, N: c.last[series] + int64(given)}
+		if at := it.Int(schema.TTL); at > 0 {
+			row.Expires = time.Unix(at, 0).UTC()
 		}
-		writes = append(writes, store.Put(n.Table, row.item(), store.Absent()))
+		set := store.NewItem(store.Attribute{Name: schema.Number, Value: store.S(row.String())})
+		writes = append(writes, store.Update(n.Table, key, set, nil, store.AttributeAbsent(schema.Number)),
+			store.Put(n.Table, row.item(), store.Absent()))
 	}
 	if given == 0 {
 		return nil, nil
@@ -136,7 +136,7 @@ type Number struct {
 	N       int64
 	Of      store.Key
 	Given   time.Time
-	Expires time.Time // when the receipt expires; Given: it was gone already; zero: never
+	Expires time.Time // when the receipt expires; zero: never
 }
 
 func (x Number) String() string { return fmt.Sprintf("%s-%06d", x.Series, x.N) }
@@ -154,13 +154,6 @@ func parse(text string) (x Number, ok bool) {
 // Key is the key of the item.
 func (x Number) Key() store.Key {
 	return store.Key{PK: prefix + "#" + x.Series, SK: fmt.Sprintf("%06d", x.N)}
-}
-
-func (x *Number) expires(object store.Item) {
-	x.Expires = time.Time{}
-	if at := object.Int(schema.TTL); at > 0 {
-		x.Expires = time.Unix(at, 0).UTC()
-	}
 }
 
 func (x Number) item() store.Item {
