@@ -64,7 +64,7 @@ func TestViews(t *testing.T) {
 		{"HistoryEntry", view.History(&history.Entry{}), ""},
 		{"Report", view.Report(&report.Report{}), ""},
 		{"Payout", view.Payout(&payout.Payout{}), "transactions"},
-		{"PayoutLine", view.PayoutLine(&payout.Line{Payout: &payout.Payout{}}), "account subscription period"},
+		{"PayoutLine", view.PayoutLine(&payout.Line{Payout: &payout.Payout{}}), "number account subscription period"},
 		{"PayoutReport", view.Payouts(&payout.Report{}), ""},
 		{"Settings", view.Settings(&settings.Settings{}), ""},
 		{"Charging", view.Charging(true, "", "", ""), ""},

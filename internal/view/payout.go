@@ -27,9 +27,9 @@ func PayoutLine(l *payout.Line) Object {
 	v := Object{"payout?", l.Payout.ID, "stripe_account?", l.Payout.At, "arrival?", l.Payout.Arrival, "transaction?", l.ID, "kind", l.Kind,
 		"type?", l.Type, "own", l.Own, "created_at", l.Created, "currency?", l.Net.Currency().Code(), "gross?", l.Gross,
 		"fee?", l.Fee, "net?", l.Net, "charged?", l.Charged, "charged_currency?", l.Charged.Currency().Code(), "charge?", l.Ref,
-		"number?", l.Number, "problem?", l.Problem}
+		"receipt?", l.ReceiptID, "problem?", l.Problem}
 	if r := l.Receipt; r != nil {
-		return append(v, "account", r.Account, "subscription", r.ID, "period", r.Period)
+		return append(v, "number?", r.InSeries, "account", r.Account, "subscription", r.ID, "period", r.Period)
 	}
 	if l.Tag.Account == "" {
 		return v

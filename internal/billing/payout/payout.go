@@ -65,11 +65,11 @@ func (p *Payout) Sum(of processor.TransactionKind) money.Amount {
 // A Line is a transaction in a payout, or a receipt in none.
 type Line struct {
 	processor.Transaction
-	Payout  *Payout
-	Receipt *billing.Receipt // nil if there is none
-	Number  string           // of the receipt
-	Own     bool             // the charge, or what is reversed, is this store's
-	Problem string           // "" if there is none
+	Payout    *Payout
+	Receipt   *billing.Receipt // nil if there is none
+	ReceiptID string
+	Own       bool   // the charge, or what is reversed, is this store's
+	Problem   string // "" if there is none
 }
 
 // ErrNone is returned for a processor that has no payouts.
@@ -197,9 +197,9 @@ func (m *maker) gap(p *Payout) {
 // match gives the receipt to its lines, or lists it if it should be in a payout and is in none.
 func (m *maker) match(r *billing.Receipt, zone *time.Location) {
 	x := &Line{Transaction: processor.Transaction{Kind: "receipt", Ref: r.Charge, Created: r.Processed, Charged: r.Amount},
-		Payout: new(Payout), Receipt: r, Number: r.Number(m.meta.Installation), Own: true, Problem: "in no payout"}
+		Payout: new(Payout), Receipt: r, ReceiptID: r.Number(m.meta.Installation), Own: true, Problem: "in no payout"}
 	for _, l := range m.byRef[r.Charge] {
-		l.Receipt, l.Number = r, x.Number
+		l.Receipt, l.ReceiptID = r, x.ReceiptID
 		switch {
 		case l.Kind != processor.SettledCharge:
 		case !l.Payout.Returned || m.byRef[l.Payout.ID] != nil: // a later payout has the money that was returned

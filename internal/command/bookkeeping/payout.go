@@ -15,7 +15,7 @@ import (
 // payoutColumns are the columns of the CSV, which has a row for each transaction, for each payout's
 // unlisted amount, and for each receipt in no payout.
 var payoutColumns = strings.Fields("payout stripe_account arrival transaction kind type own created_at currency gross fee net " +
-	"charged charged_currency charge account subscription period number problem")
+	"charged charged_currency charge account subscription period receipt number problem")
 
 // comparePayouts prints the comparison of payouts with receipts. It exits with ExitPerson if a list is not
 // empty, and returns an error if the comparison is incomplete.
