@@ -167,8 +167,7 @@ func (m *maker) read(ctx context.Context, at string) (all []*Payout, err error) 
 	return all, err
 }
 
-// fill gives the payout its transactions, or returns why they are not those of the payout. A payout that
-// returned its money may have none.
+// fill gives the payout its transactions, or returns why they are not those of the payout.
 func (p *Payout) fill(all []processor.Transaction) string {
 	left, seen := p.Amount, map[string]bool{}
 	var lines []*Line
@@ -180,7 +179,7 @@ func (p *Payout) fill(all []processor.Transaction) string {
 		seen[t.ID] = true
 		lines = append(lines, &Line{Transaction: t, Payout: p})
 	}
-	if !left.IsZero() && !(p.Returned && len(all) == 0) {
+	if !left.IsZero() {
 		return "its transactions leave " + left.String() + " unexplained"
 	}
 	p.Lines, p.Unlisted = lines, left
