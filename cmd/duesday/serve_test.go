@@ -98,6 +98,7 @@ type serveView struct {
 	Base          string   `json:"base"`
 	APIAddress    string   `json:"api_address"`
 	APIBase       string   `json:"api_base"`
+	CustomerBase  string   `json:"customer_base"`
 	Store         string   `json:"store"`
 	StripeAccount string   `json:"stripe_account"`
 	Mode          string   `json:"mode"`

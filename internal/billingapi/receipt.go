@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/document"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/customer"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -99,23 +102,27 @@ func (s *server) viewReceipt(r *billing.Receipt, reversals map[string][]*billing
 	return view.Receipt(r, s.Engine.Opened.Installation, own...)
 }
 
-// find returns the account's receipt with the id or the number. Neither identifies the account.
-func (s *server) find(ctx context.Context, account, number string) (*billing.Receipt, error) {
-	for x, err := range listed(ctx, s, account, billing.RecPrefix, "", billing.DecodeReceipt) {
-		if err != nil || x.of.Number(s.Engine.Opened.Installation) == number || x.of.InSeries == number {
-			return x.of, err
-		}
-	}
-	return nil, web.ErrNotFound
-}
-
+// receipt sends the receipt, or its document if the request's Accept has text/html and no JSON.
 func (s *server) receipt(w http.ResponseWriter, r *web.Request) error {
 	values, err := r.Values("account")
 	if err = errors.Join(err, billing.CheckID("account", values.Get("account"))); err != nil {
 		return err
 	}
-	found, err := s.find(r.Context(), values.Get("account"), r.PathValue("number"))
+	found, err := document.Find(r.Context(), s.Engine.Records, values.Get("account"), r.PathValue("number"))
 	if err != nil {
+		return err
+	}
+	w.Header().Set("Vary", "Accept")
+	if accept := strings.Join(r.Header.Values("Accept"), ","); strings.Contains(accept, "text/html") && !strings.Contains(accept, "json") {
+		d, err := document.Of(r.Context(), s.Engine.Records, found)
+		if err != nil {
+			return err
+		}
+		page, err := d.HTML()
+		if err == nil {
+			customer.Protect(w.Header())
+			_, err = w.Write(page)
+		}
 		return err
 	}
 	reversals, err := s.reversalsOf(r.Context(), found.Account)
@@ -134,7 +141,7 @@ func (s *server) refund(w http.ResponseWriter, r *web.Request) error {
 	if err := errors.Join(x.err(), billing.CheckID("account", f.Account), o.Check()); err != nil {
 		return err
 	}
-	found, err := s.find(r.Context(), f.Account, r.PathValue("number"))
+	found, err := document.Find(r.Context(), s.Engine.Records, f.Account, r.PathValue("number"))
 	if err != nil {
 		return err
 	}

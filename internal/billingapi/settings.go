@@ -36,6 +36,13 @@ type settingsForm struct {
 	PayTo              *string            `json:"pay_to"`
 	MerchantName       *string            `json:"merchant_name"`
 	PostalAddress      *string            `json:"postal_address"`
+	Seller             *string            `json:"seller"`
+	SellerAddress      *string            `json:"seller_address"`
+	SellerCountry      *string            `json:"seller_country"`
+	SellerTaxID        *string            `json:"seller_tax_id" field:"seller-tax-id"`
+	Document           *string            `json:"document"`
+	PublicURL          *string            `json:"public_url"`
+	ReceiptLinks       *int               `json:"receipt_links"`
 	Sender             *string            `json:"sender"`
 	ReplyTo            *string            `json:"reply_to"`
 	Daily              *[]string          `json:"daily"`

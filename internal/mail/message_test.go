@@ -113,6 +113,8 @@ func TestCompose_Golden(t *testing.T) {
 		tests[kind+"-fallback"].Data[outbox.DataFallback] = "true"
 		tests[kind+"-fallback"].Data[outbox.DataCard] = "Visa ending in 4242"
 	}
+	tests["receipt-document"] = sample(outbox.KindReceipt)
+	tests["receipt-document"].Data[outbox.DataDocument] = "https://pay.example.com/r/Vrw0j6I1NXJPfXtCRiSYuKxn7jAO4RyTIcH4CO2Aeqo"
 	tests["reminder-card"] = withCard(sample(outbox.KindReminder))
 	delete(tests["reminder-card"].Data, outbox.DataCardExpired)
 	tests["reminder-card"].Data[outbox.DataCardExpires] = "2023-12"

@@ -67,6 +67,48 @@ func TestEveryKindInEveryLanguage(t *testing.T) {
 	}
 }
 
+// TestDocumentLink: a receipt leads to its document, in each language, and other mail does not. A folder's words from
+// before have the English text.
+func TestDocumentLink(t *testing.T) {
+	const link = "https://pay.example.com/r/Vrw0j6I1NXJP"
+	for language, want := range map[string]string{"en": "View or print your receipt", "de": "Beleg ansehen oder drucken", "pt": "Ver ou imprimir o recibo",
+		"zh": "查看或打印收据", "ko": "영수증 보기 또는 인쇄"} {
+		for _, kind := range Kinds() {
+			e := Sample(kind, language, "ada@example.com", created)
+			e.Data[outbox.DataDocument] = link
+			m, err := compose(e, writer(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, text, html := parts(t, m)
+			for _, body := range []string{text, html} {
+				if is := kind == outbox.KindReceipt; strings.Contains(body, want) != is || strings.Contains(body, link) != is {
+					t.Errorf("%s/%s:\n%s", language, kind, body)
+				}
+			}
+		}
+	}
+	words, err := embedded.ReadFile("templates/de/words.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, before, _ := strings.Cut(string(words), `{{define "document"}}`)
+	before, _, _ = strings.Cut(before, "{{end}}")
+	old, err := NewTemplates(folderOf(t, map[string]string{"de/words.txt": strings.Replace(string(words), `{{define "document"}}`+before+"{{end}}", "", 1)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(old, settings.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Sample(outbox.KindReceipt, "de", "ada@example.com", created)
+	e.Data[outbox.DataDocument] = link
+	if m, err := compose(e, w); err != nil || !strings.Contains(string(m), "View or print your receipt") {
+		t.Errorf("%s, %v", m, err)
+	}
+}
+
 func TestHTMLEscapes(t *testing.T) {
 	hostile := `<script>alert(1)</script>"'&`
 	w := writerOf(t, settings.Settings{MerchantName: hostile, PostalAddress: hostile, ReplyTo: "a@b.example"})

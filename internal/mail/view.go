@@ -33,6 +33,7 @@ type view struct {
 	Trial                 bool   // the first payment, after a free trial
 	Fallback              bool   // it was tried with the account's second payment method
 	Link                  *link  // nil: there is none
+	Document              *link  // to the receipt's page; nil: there is none
 	Facts                 []fact // the known values, in their order
 	arrears               []fact // of a cancelled subscription: the periods written off, and their sum
 }
@@ -79,6 +80,8 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		v.PayTo = clean(s.PayTo)
 	}
 	switch e.Kind {
+	case outbox.KindReceipt:
+		v.Document = f.link(e, outbox.DataDocument)
 	case outbox.KindRefund:
 		v.Paid, v.Refunded = "", v.Paid
 	case outbox.KindCancelled:
@@ -91,10 +94,10 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		v.arrears = append(v.arrears, fact{"arrears_sum", amount(outbox.DataArrearsSum, outbox.DataArrearsSum), ""})
 	case outbox.KindReminder:
 		if v.NoMethod || v.CardExpired {
-			v.Link = f.link(e)
+			v.Link = f.link(e, outbox.DataLink)
 		}
 	case outbox.KindDeclined, outbox.KindFailed, outbox.KindActionRequired, outbox.KindCardExpires:
-		v.Link = f.link(e)
+		v.Link = f.link(e, outbox.DataLink)
 	}
 	v.Facts = v.facts()
 	return v, nil
@@ -143,15 +146,15 @@ func (f form) rewrite(text, layout, by, usual string) string {
 }
 
 // link returns the effect's link if it is a web address in one line, or nil.
-func (f form) link(e outbox.Effect) *link {
-	address := e.Data[outbox.DataLink]
+func (f form) link(e outbox.Effect, key string) *link {
+	address := e.Data[key]
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
 		strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil
 	}
 	l := &link{URL: address}
-	if t, err := time.Parse(time.RFC3339, e.Data[outbox.DataLinkExpires]); err == nil {
+	if t, err := time.Parse(time.RFC3339, e.Data[outbox.DataLinkExpires]); err == nil && key == outbox.DataLink {
 		l.Until = f.Date(t.UTC(), f.Moment)
 	}
 	return l

@@ -1,4 +1,4 @@
-// Package server runs the service: it serves HTTP to Stripe and to API clients on separate listeners,
+// Package server runs the service: it serves HTTP to Stripe, to API clients and to customers on separate listeners,
 // applies stored events, delivers actions and mail, polls Stripe for missing events, and runs the daily
 // jobs, until its context ends.
 //
@@ -32,6 +32,8 @@ type Options struct {
 	Lister      poller.Lister                                // Stripe, for the poller
 	Hooks       net.Listener                                 // for Stripe, and for whoever asks about the health; nil: none
 	API         net.Listener                                 // for programs: keys, metrics, pollers elsewhere; nil: none
+	Customer    net.Listener                                 // for customers with a signed link; nil: none
+	Pages       http.Handler                                 // of Customer
 	Connections int                                          // at most, of each listener
 	Opened      func(n int)                                  // is told of connections, as listen.Limits has it; nil: nobody is
 	Mail        func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
@@ -197,12 +199,12 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })
 	}
-	var served [2]error
+	var served [3]error
 	var serving sync.WaitGroup
-	for i, l := range []net.Listener{s.o.Hooks, s.o.API} {
+	for i, l := range []net.Listener{s.o.Hooks, s.o.API, s.o.Customer} {
 		if l != nil {
 			serving.Go(func() {
-				served[i] = web.Serve(ctx, l, []http.Handler{s.hooks, s.api}[i],
+				served[i] = web.Serve(ctx, l, []http.Handler{s.hooks, s.api, s.o.Pages}[i],
 					listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies, Opened: s.o.Opened}, s.o.Log)
 				cancel()
 			})
@@ -214,7 +216,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	grace := time.AfterFunc(drainGrace, finish)
 	defer grace.Stop()
 	running.Wait()
-	return errors.Join(served[0], served[1], err, daily)
+	return errors.Join(errors.Join(served[:]...), err, daily)
 }
 
 // The paths of the webhook endpoints.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/document"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
@@ -37,16 +38,17 @@ func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
 	return o
 }
 
-// A mailing adds the customer's language and link to each mail. It creates a link only when the
+// A mailing adds the customer's language and links to each mail. It creates a link only when the
 // mail is delivered and never stores it, because a link is a short-lived secret. If the link cannot
 // be created yet, the mail waits. Every delivery advances the progress bar, whether it succeeds or
 // fails.
 type mailing struct {
 	outbox.Deliverer
-	accounts accounts
-	linkless *atomic.Int64 // mails that wait for their link
-	bar      *screen.Progress
-	failed   atomic.Pointer[error] // the first failure
+	accounts  accounts
+	documents *document.Links
+	linkless  *atomic.Int64 // mails that wait for their link
+	bar       *screen.Progress
+	failed    atomic.Pointer[error] // the first failure
 }
 
 // accounts is the part of the engine that looks up the customer of a mail and records bounces.
@@ -103,6 +105,9 @@ func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	if l.URL != "" {
 		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, view.Stamp(l.Expires)
 	}
+	if e.Kind == outbox.KindReceipt {
+		e.Data[outbox.DataDocument] = d.documents.To(e.Data[outbox.DataAccount], e.Data[outbox.DataReceipt])
+	}
 	err = d.Deliverer.Deliver(ctx, e)
 	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
 		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
@@ -136,7 +141,7 @@ func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, er
 		return m, err
 	}
 	defer done()
-	to := &mailing{Deliverer: d, accounts: s.mail, linkless: &s.Linkless, bar: bar}
+	to := &mailing{Deliverer: d, accounts: s.mail, documents: document.NewLinks(&settings, s.Engine.Opened.Salt), linkless: &s.Linkless, bar: bar}
 	m.Report, err = s.Outbox(to).Drain(ctx, s.Post.workers())
 	if failed := to.failed.Load(); failed != nil {
 		m.Reason = secret.Clean((*failed).Error())

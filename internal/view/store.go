@@ -11,7 +11,9 @@ func Settings(s *settings.Settings) Object {
 	return Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
 		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "after_reversal", s.AfterReversal, "collect_days", s.CollectDays,
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
-		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
+		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress,
+		"seller?", s.Seller, "seller_address?", s.SellerAddress, "seller_country?", s.SellerCountry, "seller_tax_id?", s.SellerTaxID,
+		"document", s.Document, "public_url?", s.PublicURL, "receipt_links", s.ReceiptLinks, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
 		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "history_months", s.HistoryMonths, "receipt_prefix", s.ReceiptPrefix,
 		"products?", s.Products}

@@ -151,6 +151,23 @@ func parse(text string) (x Number, ok bool) {
 	return Number{Series: text[:i], N: n}, true
 }
 
+// Lookup returns the key of the receipt or refund with the number, or store.ErrNotFound.
+func Lookup(ctx context.Context, r *billing.Records, number string) (store.Key, error) {
+	x, ok := parse(number)
+	if !ok || x.String() != number {
+		return store.Key{}, store.ErrNotFound
+	}
+	it, err := r.Store.Get(ctx, r.Table, x.Key())
+	if err != nil {
+		return store.Key{}, err
+	}
+	found, err := Decode(it)
+	if err != nil {
+		return store.Key{}, err
+	}
+	return found.Of, nil
+}
+
 // Key is the key of the item.
 func (x Number) Key() store.Key {
 	return store.Key{PK: prefix + "#" + x.Series, SK: fmt.Sprintf("%06d", x.N)}

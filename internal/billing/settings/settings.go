@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -29,6 +30,7 @@ const (
 	minHistoryMonths = 24
 	maxHistoryMonths = 1200
 	maxDaily         = 24
+	maxReceiptLinks  = 999_999
 	maxSettingText   = 400 // bytes
 
 	maxUnsubscribeMinutes = 7 * 24 * 60
@@ -60,6 +62,13 @@ type Settings struct {
 	DeliveryDays  int      // days for which a message to an endpoint is kept after its last attempt
 	HistoryMonths int      // months for which the history of accounts and subscriptions is kept
 	ReceiptPrefix string   // first part of receipt numbers, or NoNumbers
+	Seller        string   // its legal name on documents; "" for MerchantName
+	SellerAddress string   // its address on documents, in one line; "" for PostalAddress
+	SellerCountry string   // ISO 3166-1 code; may be ""
+	SellerTaxID   string   // may be ""
+	Document      string   // Receipt or Invoice: what customers get
+	PublicURL     string   // https://HOST of the customers' listener; "" for no links
+	ReceiptLinks  int      // another number makes all links to receipts invalid
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
 	// UnsubscribeMinutes is how many minutes an unsubscribe waits for another subscription; see
@@ -96,7 +105,7 @@ const (
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, AfterReversal: Nothing, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
-		ReceiptPrefix: "R", TimeZone: "UTC"}
+		ReceiptPrefix: "R", Document: Receipt, ReceiptLinks: 1, TimeZone: "UTC"}
 }
 
 // A setting describes one field of Settings: how users write the field and how the store keeps it.
@@ -139,6 +148,14 @@ var settings = sync.OnceValue(func() []setting {
 		whole("history-months", minHistoryMonths, "", maxHistoryMonths, func(s *Settings) *int { return &s.HistoryMonths }),
 		line("receipt-prefix", "1 to 10 capital letters and digits such as R, or "+NoNumbers, isReceiptPrefix,
 			func(s *Settings) *string { return &s.ReceiptPrefix }),
+		line("seller", "", isText, func(s *Settings) *string { return &s.Seller }),
+		line("seller-address", "", isText, func(s *Settings) *string { return &s.SellerAddress }),
+		line("seller-country", "an ISO 3166-1 code in upper case such as DE", party.IsCountry, func(s *Settings) *string { return &s.SellerCountry }),
+		line("seller-tax-id", "", isText, func(s *Settings) *string { return &s.SellerTaxID }), // see check
+		line("document", Receipt+" or "+Invoice, func(text string) bool { return text == Receipt || text == Invoice },
+			func(s *Settings) *string { return &s.Document }),
+		line("public-url", "https:// and a host, such as https://pay.example.com", isPublic, func(s *Settings) *string { return &s.PublicURL }),
+		whole("receipt-links", 1, "", maxReceiptLinks, func(s *Settings) *int { return &s.ReceiptLinks }),
 	}
 })
 

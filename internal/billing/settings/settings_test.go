@@ -21,7 +21,9 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
 		"action-days": "0", "after-failure": "collect", "after-reversal": "park", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
-		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "ended-by": "past_due,unpaid"} {
+		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "ended-by": "past_due,unpaid",
+		"seller": "Ada Fitness GmbH", "seller-address": "Brückenstr. 12, Berlin", "seller-country": "DE", "seller-tax-id": "DE123456789",
+		"document": "invoice", "public-url": "https://pay.example.com:8443", "receipt-links": "2"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
@@ -30,7 +32,9 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
-		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, ReceiptPrefix: "INV2", EndedBy: []string{"past_due", "unpaid"}}
+		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, ReceiptPrefix: "INV2", EndedBy: []string{"past_due", "unpaid"},
+		Seller: "Ada Fitness GmbH", SellerAddress: "Brückenstr. 12, Berlin", SellerCountry: "DE", SellerTaxID: "DE123456789",
+		Document: settings.Invoice, PublicURL: "https://pay.example.com:8443", ReceiptLinks: 2}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -67,6 +71,11 @@ func TestSettings_Refuses(t *testing.T) {
 		{"merchant-name", strings.Repeat("a", 401), "at most 400 bytes"},
 		{"merchant-name", "sk_live_1234567890abcdefghij", "secret"},
 		{"postal-address", "4242 4242 4242 4242", "card number"},
+		{"seller-country", "Germany", "must be an ISO 3166-1 code in upper case such as DE"}, {"document", "bill", "must be receipt or invoice"},
+		{"public-url", "pay.example.com", "must be https:// and a host"}, {"public-url", "http://pay.example.com", "must be https://"},
+		{"public-url", "https://pay.example.com/x", "must be"}, {"public-url", "https://a@pay.example.com", "must be"},
+		{"public-url", "https://pay.example.com?x", "must be"}, {"public-url", "https://:443", "must be"}, {"public-url", "https://", "must be"},
+		{"receipt-links", "0", "must be 1 to 999999"},
 		{"retry", "1", "is not a setting; the settings are receipt-months, retry-days"},
 	} {
 		s := settings.Default()

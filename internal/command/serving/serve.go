@@ -30,6 +30,7 @@ import (
 	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/customer"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/key"
@@ -61,7 +62,8 @@ func Commands(of *session.Program) []*cobra.Command {
 const (
 	serveHooks     = "127.0.0.1:8080"
 	serveAPI       = "127.0.0.1:8081"
-	serveGCPercent = 400 // a webhook takes a fifth less CPU time than at 150
+	serveCustomer  = "127.0.0.1:8083" // in hints
+	serveGCPercent = 400              // a webhook takes a fifth less CPU time than at 150
 )
 
 // These are the intervals at which an idle serve looks at a store whose provider charges per
@@ -76,6 +78,7 @@ type serveFlags struct {
 	clock, heartbeat    string
 	beat                func(context.Context) error // sends the heartbeat; nil for none
 	hooks, api          string                      // addresses; "" for none
+	customer            string
 	behindProxy         bool
 	fulfil, unsubscribe string
 	onAlarm             string
@@ -104,6 +107,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&o.hooks, "listen", serveHooks,
 		"`ADDR` for webhooks, HOST:PORT; port 0 picks a free port, and an empty value turns it off")
 	f.StringVar(&o.api, "api", serveAPI, "`ADDR` for /v1, /metrics and poll --to, HOST:PORT; an empty value turns it off")
+	f.StringVar(&o.customer, "customer", "", "`ADDR` for customers with a link to their receipt, HOST:PORT (default: off; see the setting public-url)")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
 		"listen on addresses that other machines can reach, behind a proxy that provides TLS")
 	f.StringVar(&o.fulfil, "on-fulfil", "",
@@ -155,7 +159,8 @@ type address struct{ flag, address, usual string }
 
 // addresses returns the addresses that are not turned off.
 func (o *serveFlags) addresses() []address {
-	return slices.DeleteFunc([]address{{"--listen", o.hooks, serveHooks}, {"--api", o.api, serveAPI}},
+	return slices.DeleteFunc([]address{{"--listen", o.hooks, serveHooks}, {"--api", o.api, serveAPI},
+		{"--customer", o.customer, serveCustomer}},
 		func(a address) bool { return a.address == "" })
 }
 
@@ -233,7 +238,8 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	}
 	jobs := &dailyJobs{p: p, s: s, in: watch.In}
 	requested := billingapi.NewRuns(jobs.run, func(ctx context.Context) (int, error) { return runs.Reconcile(ctx, p.Program, s) })
-	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
+	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Customer: bound["--customer"],
+		Pages: customer.New(s.Engine.Records, s.Log), Connections: o.limits.connections,
 		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.Log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
 		Day: p.day(s, o, clock, jobs), Watch: watch, Requested: requested, Deliveries: s.Messages.NewSender(machine, o.allowPrivate),
 		HTTP: httpapi.Options{Options: p.answers(s, o, watch, keys, requested)}}
@@ -337,14 +343,17 @@ func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFla
 	if !o.keyed && o.api != "" {
 		p.Warn("/v1 has no key yet; create one with %s", p.Hint("key create NAME --scope charge"))
 	}
+	if rules, err := settings.Read(ctx, s.Engine.Records); err == nil && o.customer != "" && !rules.Links() {
+		p.Warn("mail has no links to receipts; set public-url, seller and seller-address with %s", p.Hint("settings set"))
+	}
 	view := view.Object{"store", secret.Redact(p.Config.Store)}
-	for i, l := range []net.Listener{options.Hooks, options.API} {
+	for i, l := range []net.Listener{options.Hooks, options.API, options.Customer} {
 		if l != nil {
 			base, err := server.LocalBase(l.Addr())
 			if err != nil {
 				return err
 			}
-			name := []string{"", "api_"}[i]
+			name := []string{"", "api_", "customer_"}[i]
 			view = append(view, name+"address", l.Addr().String(), name+"base", base)
 		}
 	}

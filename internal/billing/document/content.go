@@ -1,0 +1,80 @@
+package document
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/locale"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
+)
+
+// page returns the document's page.
+func (d *Document) page() *page {
+	r, a, s := d.Receipt, d.Account, &d.Settings
+	p := newPage(a.Locale)
+	p.Title, p.Number = p.Word(d.Kind()), locale.Clean(cmp.Or(r.InSeries, r.Number(d.Installation)))
+	p.Seller = lines(s.SellerName(), s.SellerPlace(), s.SellerCountry, labeled(p.Word("tax_id"), s.SellerTaxID))
+	at := a.Details.Address
+	p.Customer = lines(a.Name, a.Details.Company, at.Line1, at.Line2, strings.TrimSpace(at.PostalCode+" "+at.City), at.State, at.Country,
+		labeled(p.Word("tax_id"), a.Details.TaxID), r.Email)
+	paid := d.day(p, r.Processed)
+	p.fact("number", p.Number)
+	if d.Kind() == settings.Invoice {
+		p.fact("issued", paid)
+	}
+	p.fact("paid", paid)
+	p.fact("reference", r.Charge)
+	p.fact("account", r.Account)
+	d.addAmounts(p)
+	p.Foot = locale.Clean(labeled(p.Word("contact"), s.ReplyTo))
+	return p
+}
+
+// day writes out the account's day at the time.
+func (d *Document) day(p *page, at time.Time) string {
+	return p.Date(billing.TodayIn(d.Account.TimeZone, at).In(time.UTC), p.Day)
+}
+
+// addAmounts adds the payment, and what was given back of it.
+func (d *Document) addAmounts(p *page) {
+	r := d.Receipt
+	product := row{Label: lines(d.Settings.Products[r.SKU], r.SKU, r.ID)[0], Value: p.Amount(r.Amount),
+		Notes: lines(labeled(p.Word("subscription"), r.ID))}
+	if !r.Due.IsZero() {
+		product.Notes = append(product.Notes, p.Word("due")+" "+p.Date(r.Due.In(time.UTC), p.Day))
+	}
+	p.Rows = append(p.Rows, product, row{Label: p.Word("total"), Value: p.Amount(r.Amount), Strong: true})
+	left := r.Amount
+	for _, x := range d.Reversals {
+		key, done := "refund", x.State == processor.ReversalSucceeded
+		switch {
+		case x.Kind == processor.Refunded && !done && x.Counts():
+			key = "pending"
+		case x.Kind == processor.Disputed && done:
+			key = "returned"
+		case x.Kind != processor.Refunded || !done:
+			continue // nothing has been given back
+		}
+		back := row{Label: p.Word(key), Value: p.Amount(minus(x.Amount)), Notes: lines(labeled(p.Word("number"), x.InSeries))}
+		if done {
+			back.Label += " " + d.day(p, cmp.Or(x.Processed, x.Created))
+			if rest, err := left.Add(minus(x.Amount)); err == nil {
+				left = rest
+			}
+		}
+		p.Rows = append(p.Rows, back)
+	}
+	if left == r.Amount {
+		return
+	}
+	p.Rows = append(p.Rows, row{Label: p.Word("left"), Value: p.Amount(left), Strong: true})
+	if p.Stamp = p.Word("stamp_part"); left.IsZero() {
+		p.Stamp = p.Word("stamp_all")
+	}
+}
+
+func minus(a money.Amount) money.Amount { return money.New(-a.Minor(), a.Currency()) }
