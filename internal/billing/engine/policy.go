@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/cardupdate"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -35,14 +36,14 @@ func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until ci
 // revive reactivates the subscription for a new payment method. The method also collects the
 // previously failed period if the period's record allowed this on the day the account received the
 // method. The run that handles the method may be later.
-func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]write, error) {
+func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c cardupdate.Choice, today civil.Date) ([]write, error) {
 	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
 	if billing.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
 	given := today
-	if p != nil && c.given.After(p.Ended) {
-		given = civil.Earlier(today, billing.TodayIn(s.TimeZone, c.given))
+	if p != nil && c.Given.After(p.Ended) {
+		given = civil.Earlier(today, billing.TodayIn(s.TimeZone, c.Given))
 	}
 	writes, err := e.reactivate(s, today)
 	if p != nil && !p.CollectUntil.Before(given) && s.Status == billing.Active && s.Open == nil && s.Collect == 0 {

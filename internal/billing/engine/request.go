@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/cardupdate"
 	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
@@ -163,7 +164,7 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	today civil.Date) (writes []write, err error) {
 	s.SetMethod(method, e.Now())
 	if s.NextOpen() == nil {
-		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, urgency{asked: true})
+		writes, err = e.follow(ctx, s, cardupdate.Choice{Method: method, Payer: p}, today, cardupdate.Urgency{Asked: true})
 	} else {
 		if err = e.retry(ctx, s, method, p, today); !s.Open.ByWire() {
 			s.Advance(today)
