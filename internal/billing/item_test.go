@@ -92,7 +92,7 @@ func TestItem_RoundTrip(t *testing.T) {
 
 	record := &billing.ReversalRecord{Name: name, ReversalID: billing.RefundIDPrefix + "0123456789abcdef0123456789abcdef",
 		Kind: processor.Refunded, Period: 5, Generation: 1, Charge: "pi_1", Amount: amount, State: processor.ReversalFailed,
-		Reason: "duplicate", Refusal: "no", Ref: "re_1", InSeries: "R-2026-000124", Created: at(1), Processed: at(2), Ended: at(3)}
+		Reason: "duplicate", Refusal: "no", Ref: "re_1", InSeries: "R-2026-000124", Evidence: at(4), Created: at(1), Processed: at(2), Ended: at(3)}
 	reversal, err := billing.DecodeReversal(record.Writes("t", nil, nil)[1].Item)
 	same(t, record, reversal, err)
 }

@@ -42,6 +42,7 @@ type ReversalRecord struct {
 	Processed  time.Time // when it was made at the processor; zero while Ref is ""
 	InSeries   string    // the number of a successful refund, such as R-2026-000124; "": none
 	Ended      time.Time // when this store first saw it succeeded, failed or canceled; else zero
+	Evidence   time.Time // when the evidence against a dispute is due; zero: not known
 }
 
 // AskedHere reports whether the refund was asked for by this store.
@@ -93,7 +94,7 @@ func (r *ReversalRecord) Apply(shown processor.Reversal, now time.Time) bool {
 		return false
 	}
 	r.Reason = cmp.Or(r.Reason, secret.MaskCards(shown.Reason))
-	r.State, r.Ended = shown.State, time.Time{}
+	r.State, r.Ended, r.Evidence = shown.State, time.Time{}, shown.EvidenceDue
 	if r.State.Final() {
 		r.Ended = now
 	}
@@ -173,7 +174,8 @@ func (r *ReversalRecord) item() store.Item {
 func (r *ReversalRecord) changing() store.Item {
 	return slices.DeleteFunc(r.item(), func(a store.Attribute) bool {
 		switch a.Name {
-		case schema.State, schema.Reason, schema.LastError, schema.Refund, schema.ProcessedDate, schema.EndedDate:
+		case schema.State, schema.Reason, schema.LastError, schema.Refund, schema.ProcessedDate, schema.EndedDate,
+			schema.EvidenceDate:
 			return false
 		}
 		return true
@@ -185,6 +187,7 @@ func (r *ReversalRecord) attributes(c *codec, key store.Key) {
 	always(c, schema.Charge, &r.Charge)
 	c.instant(schema.CreatedDate, &r.Created)
 	c.stamp(schema.EndedDate, &r.Ended)
+	c.stamp(schema.EvidenceDate, &r.Evidence)
 	c.count(schema.Generation, &r.Generation, 0)
 	always(c, schema.Kind, &r.Kind)
 	text(c, schema.LastError, &r.Refusal)

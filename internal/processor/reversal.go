@@ -55,6 +55,8 @@ type Reversal struct {
 	State   ReversalState
 	Reason  string    // in the processor's words
 	Created time.Time // UTC
+	// EvidenceDue is when the processor stops accepting evidence against a dispute; zero if it has not said.
+	EvidenceDue time.Time
 }
 
 // A ReversalKind is the origin of a reversal.

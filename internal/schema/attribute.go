@@ -49,6 +49,7 @@ const (
 	Data         = "Data"
 	DueDate      = "DueDate"
 	EndedDate    = "EndedDate"
+	EvidenceDate = "EvidenceDate" // of a dispute
 	FanOut       = "FanOut"
 	FirstDecline = "FirstDecline"
 	FromDate     = "FromDate"
@@ -252,5 +253,6 @@ func Names() []string {
 		Number, Numbered, Last, Letter, Known,
 		PriceTerms, Price, Quantity, "discount", "discount_amount", "discount_from", "discount_periods", "tax", "tax_amount", "tax_country", "tax_note",
 		"tax_rate", "unit_amount",
+		EvidenceDate,
 	}
 }

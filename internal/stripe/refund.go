@@ -145,6 +145,9 @@ func (p *Processor) dispute(at string, x *sdk.Dispute) (processor.Reversal, erro
 		return processor.Reversal{}, err
 	}
 	r := processor.Reversal{Kind: processor.Disputed, ID: x.ID, Reason: string(x.Reason), Created: api.Instant(x.Created)}
+	if x.EvidenceDetails != nil && x.EvidenceDetails.DueBy > 0 {
+		r.EvidenceDue = api.Instant(x.EvidenceDetails.DueBy)
+	}
 	if err := p.returned(&r, at, "dispute", x.PaymentIntent, x.Amount, x.Currency); err != nil {
 		return processor.Reversal{}, err
 	}

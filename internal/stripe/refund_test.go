@@ -112,9 +112,9 @@ func TestReturnStates(t *testing.T) {
 		"appeal_needs_response": processor.ReversalSucceeded, "appeal_under_review": processor.ReversalSucceeded,
 		"lost": processor.ReversalSucceeded, "prevented": processor.ReversalCanceled, "of tomorrow": processor.ReversalPending} {
 		p := scripted(t, apitest.NewScript(t, apitest.List(false),
-			apitest.List(false, disputeFields(apitest.Fields{"status": status}))))
+			apitest.List(false, disputeFields(apitest.Fields{"status": status, "evidence_details": apitest.Fields{"due_by": 7000}}))))
 		got, err := p.ReversalsOf(t.Context(), "pi_1")
-		if err != nil || len(got) != 1 || got[0].State != want {
+		if err != nil || len(got) != 1 || got[0].State != want || got[0].EvidenceDue != api.Instant(7000) {
 			t.Errorf("dispute %s: got %+v, %v; want %s", status, got, err, want)
 		}
 	}

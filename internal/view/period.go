@@ -85,7 +85,7 @@ func Reversal(r *billing.ReversalRecord) Object {
 		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
 		"charge?", r.Charge, "refund?", r.Ref, // the processor's ID
 		"processed_at?", r.Processed, // when the processor handled it
-		"ended_at?", r.Ended}
+		"ended_at?", r.Ended, "evidence_due_at?", r.Evidence}
 }
 
 // Result returns the result for one period in a run. In a dry run, the period has no outcome yet.

@@ -346,7 +346,9 @@ func (t *manualRequest) again(ctx context.Context, s *billing.Subscription) ([]w
 		return nil, err
 	}
 	t.rec = t.outside(s, first.Due)
-	t.rec.SKU, t.rec.Expires = first.SKU, time.Time{}
+	if t.rec.SKU, t.rec.Expires = first.SKU, (time.Time{}); t.amount == first.Amount {
+		t.rec.Price = first.Price
+	}
 	mail := t.effect(outbox.KindReceipt, s, nil, t.rec)
 	mail.ID += "/again"
 	return append(t.mail(s, mail), t.putReceipt(t.rec)), nil

@@ -88,12 +88,14 @@ func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 		mail, err = e.refunded(ctx, r) // each record succeeds only once; see ReversalRecord.Apply
 		refund = append(refund, r.Key())
 	}
-	writes = e.withSums(mail, report.OfReversal(r, was), refund, r.ReversalID, string(r.State))
+	var parked []store.Write
 	if err == nil && e.cfg.AfterReversal == settings.Park && reversal.TakenBack(was, r) {
-		var parked []store.Write
 		parked, err = e.parkReversed(ctx, r)
-		writes = append(writes, parked...)
 	}
+	if r.Kind == processor.Disputed && (was == nil || was.State != r.State) {
+		mail = e.tellOperator(r, len(parked) > 0)
+	}
+	writes = append(e.withSums(mail, report.OfReversal(r, was), refund, r.ReversalID, string(r.State)), parked...)
 	if err != nil || e.Reversed == nil {
 		return writes, err
 	}
@@ -110,6 +112,18 @@ func (e *Engine) parkReversed(ctx context.Context, r *billing.ReversalRecord) ([
 	}
 	record := e.putRecord(e.ended(s, billing.EndParked, s.Parked, s.NextOpen()))
 	return e.PutWrites(ctx, s, e.writes(s, []write{record})...)
+}
+
+// tellOperator returns the outbox row of the mail about a dispute, if the settings name an operator.
+func (e *Engine) tellOperator(r *billing.ReversalRecord, parked bool) []write {
+	if e.cfg.Operator == "" {
+		return nil
+	}
+	subject, text := reversal.Letter(r, e.cfg.MerchantName, e.cfg.TimeZone, parked)
+	now := e.Now()
+	return plain(outbox.Write(e.Tables.Outbox.Name, outbox.Effect{ID: "operator/" + r.ReversalID + "/" + string(r.State),
+		Kind: outbox.KindOperator, Due: now, Created: now, Data: map[string]string{outbox.DataEmail: e.cfg.Operator,
+			outbox.DataSubject: subject, outbox.DataText: text}}))
 }
 
 // reversedSub returns the record's subscription, or nil if it cannot be read: recording the reversal is

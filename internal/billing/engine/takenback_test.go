@@ -11,7 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // parking returns a world whose settings park, with one subscription that was charged for period 0.
@@ -311,5 +313,57 @@ func TestTakenBack_Installments(t *testing.T) {
 	if s := w.sub(n); s.Status != billing.Completed || s.Paid != 2 {
 		t.Errorf("is %s", w.describe(n))
 	}
+	w.report(t)
+}
+
+// TestTakenBack_TellsTheOperator: one mail for each state of a dispute, with the day by which evidence is due.
+func TestTakenBack_TellsTheOperator(t *testing.T) {
+	w, n := parking()
+	w.cfg.Operator, w.cfg.MerchantName, w.cfg.TimeZone = "ops@example.com", "Gym", "Asia/Tokyo"
+	due := time.Date(2024, 2, 9, 23, 59, 59, 0, time.UTC)
+	r, err := w.sandbox().MakeReversal(processor.Reversal{Kind: processor.Disputed, Ref: w.sub(n).LastCharge, Amount: usd(1299),
+		State: processor.ReversalPending, Reason: "fraudulent", EvidenceDue: due})
+	mustNot(t, err)
+	seen := map[string]bool{}
+	mail := func() (subject, text string) {
+		t.Helper()
+		w.mustCollect(t, 1)
+		w.mustCollect(t, 0)
+		found := 0
+		for it, err := range w.spy.Scan(t.Context(), store.Scan{Table: w.tables.Outbox.Name}) {
+			mustNot(t, err)
+			f, err := outbox.Decode(it)
+			mustNot(t, err)
+			if f.Kind == outbox.KindOperator && !seen[f.ID] {
+				found++
+				seen[f.ID], subject, text = true, f.Data[outbox.DataSubject], f.Data[outbox.DataText]
+			}
+		}
+		if found != 1 {
+			t.Fatalf("%d new mails to the operator", found)
+		}
+		return subject, text
+	}
+	subject, text := mail()
+	equal(t, []string{subject}, []string{"Duesday (Gym): a dispute about $12.99, evidence is due by 2024-02-10"})
+	for _, part := range []string{"period 0 of subscription a1/s1", "fraudulent", r.ID, "due by 2024-02-10 (2024-02-09T23:59:59"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in %s", part, text)
+		}
+	}
+	records, err := w.start().ReversalsOf(t.Context(), "a1")
+	mustNot(t, err)
+	if len(records) != 1 || !records[0].Evidence.Equal(due) {
+		t.Errorf("recorded: %+v", records)
+	}
+	mustNot(t, w.sandbox().MoveReversal(r.ID, processor.ReversalSucceeded))
+	subject, text = mail()
+	equal(t, []string{subject}, []string{"Duesday (Gym): $12.99 was taken back"})
+	if !strings.Contains(text, "duesday subscription resume a1/s1") || !strings.Contains(text, "duesday receipt create a1/s1 --period 0") {
+		t.Error(text)
+	}
+	mustNot(t, w.sandbox().MoveReversal(r.ID, processor.ReversalFailed))
+	subject, _ = mail()
+	equal(t, []string{subject}, []string{"Duesday (Gym): a dispute about $12.99 is won"})
 	w.report(t)
 }

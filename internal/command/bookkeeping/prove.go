@@ -66,13 +66,15 @@ func (p *program) sayProof(s *session.Session, x *proof.Proof) {
 		})
 	screen.Section(p.Screen, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, x.Attempts,
 		func(a billing.Attempt) []any { return []any{"  " + strconv.Itoa(a.Number), a.At, a.Code, a.Method} })
-	returns := []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"}
+	returns := []string{"  ID", "KIND", "STATE", "AMOUNT", "AT", "REASON", "EVIDENCE DUE"}
 	screen.Section(p.Screen, "\nRefunds and disputes in the store:", returns, x.Reversals, func(r *billing.ReversalRecord) []any {
-		return []any{"  " + r.ReversalID, r.Kind, r.State, r.Amount, r.Created}
+		return []any{"  " + r.ReversalID, r.Kind, r.State, r.Amount, r.Created, r.Reason, r.Evidence}
 	})
 	for _, i := range x.Intents {
 		screen.Section(p.Screen, "\nRefunds and disputes of "+i.Ref+" at the processor:", returns, i.Reversals,
-			func(r processor.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
+			func(r processor.Reversal) []any {
+				return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created, r.Reason, r.EvidenceDue}
+			})
 	}
 	screen.Section(p.Screen, "\nImported payments from this time:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
 		func(r *billing.Receipt) []any { return []any{"  " + view.Stamp(r.Processed), r.Amount} })
