@@ -66,17 +66,24 @@ func (n *Numberer) Mine(ctx context.Context) (bool, error) {
 	return l != nil, err
 }
 
+// Gives reports whether the store gives numbers, and returns its settings.
+func Gives(ctx context.Context, r *billing.Records) (cfg settings.Settings, on bool, err error) {
+	cfg, err = settings.Read(ctx, r)
+	if err != nil || cfg.ReceiptPrefix == settings.NoNumbers {
+		return cfg, false, err
+	}
+	err = r.NeedFormat(ctx, format)
+	if errors.Is(err, billing.ErrState) {
+		return cfg, false, nil
+	}
+	return cfg, err == nil, err
+}
+
 // Give returns the writes that give each receipt or refund the next number. An object that is gone, or has a number,
 // gets none. If numbering is off, or an older Duesday may drain the store, Give returns no writes.
 func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []store.Write, err error) {
-	cfg, err := settings.Read(ctx, n.Records)
-	if err != nil || cfg.ReceiptPrefix == settings.NoNumbers {
-		return nil, err
-	}
-	if err := n.NeedFormat(ctx, format); err != nil {
-		if errors.Is(err, billing.ErrState) {
-			err = nil
-		}
+	cfg, on, err := Gives(ctx, n.Records)
+	if err != nil || !on {
 		return nil, err
 	}
 	c, err := read(ctx, n.Records)

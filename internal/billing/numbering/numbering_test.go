@@ -15,8 +15,10 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/meta"
 	"github.com/duesday/duesday/internal/billing/numbering"
+	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -135,7 +137,7 @@ func (w *world) pay(n int) {
 		}
 		if i%3 != 2 {
 			writes = append(writes, outbox.Write(w.tables.Outbox.Name, outbox.Effect{ID: fmt.Sprint("mail", i), Kind: outbox.KindReceipt,
-				Due: w.now(), Created: w.now(), Data: map[string]string{}}))
+				Due: w.now(), Created: w.now(), Data: map[string]string{outbox.DataReceipt: receipts[0].Number("")}}))
 		}
 		w.must(w.store.Commit(w.t.Context(), report.Carry(r, writes, sums, keys, name.Account)...))
 		w.made = append(w.made, keys...)
@@ -316,6 +318,38 @@ func TestNumbers_ManyDrains(t *testing.T) {
 	}
 }
 
+// TestNumbers_TwoDrainsOnDynamoDB lets two processes of a shared store drain while others are charged.
+func TestNumbers_TwoDrainsOnDynamoDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs DynamoDB Local")
+	}
+	w := newWorld(t, onDynamo)
+	w.shared = true
+	w.pay(40)
+	var drains sync.WaitGroup
+	for range 2 {
+		o := w.process(w.store, time.Minute)
+		drains.Go(func() {
+			for range 4 {
+				if _, err := o.Drain(t.Context(), 2); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	w.pay(40)
+	drains.Wait()
+	w.numbers()
+	w.move(w.now().Add(2 * time.Minute)) // until the lease of the other process has ended
+	w.drain()
+	w.want(map[string]int{"R-2026": len(w.made)})
+	for id, number := range w.got {
+		if number == "" {
+			t.Errorf("%s was delivered before its number", id)
+		}
+	}
+}
+
 // TestNumbers_OneProcessByLease shows that another process delivers, but does not count, rows with receipts.
 func TestNumbers_OneProcessByLease(t *testing.T) {
 	w := newWorld(t, inMemory)
@@ -348,6 +382,50 @@ func TestNumbers_ReceiptIsGone(t *testing.T) {
 	w.move(start.AddDate(1, 0, 0)) // expiry removes receipts, not numbers
 	w.want(map[string]int{"R-2026": 2})
 }
+
+// TestNumbers_ReleasedMailWaits shows that a mail that was held and released waits for the drain that gives its number.
+func TestNumbers_ReleasedMailWaits(t *testing.T) {
+	w := newWorld(t, inMemory)
+	w.pay(2)
+	o := w.process(w.store, 0)
+	decide := func(o *outbox.Outbox, f outbox.Fate, want int) {
+		t.Helper()
+		count, err := o.Decide(t.Context(), func(outbox.Effect) (outbox.Fate, error) { return f, nil })
+		if err != nil || count[f] != want {
+			t.Fatalf("%v, %v", count, err)
+		}
+	}
+	decide(o, outbox.Hold, 2)
+	decide(o.On(outbox.Held), outbox.Release, 2)
+	d := &recipient.Directory{Cards: &wallet.Cards{Records: w.records(w.store)}}
+	for _, drained := range []bool{false, true} {
+		mails := 0
+		for e, err := range o.Waiting(t.Context()) {
+			w.must(err)
+			if e.Kind != outbox.KindReceipt {
+				continue
+			}
+			mails++
+			number, err := d.NumberOf(t.Context(), e)
+			if strings.HasPrefix(number, "R-2026-00000") != drained || (err == nil) != drained {
+				t.Errorf("drained %t: number %q, %v", drained, number, err)
+			}
+		}
+		if mails != 2 {
+			t.Errorf("%d mails wait", mails)
+		}
+		r := w.records(w.store)
+		_, err := outbox.New(w.store, w.tables.Outbox, w.now, failing{}, nil).Counting(report.Tally(r)).
+			Numbering(numbering.New(r, false)).Drain(t.Context(), 1)
+		w.must(err)
+	}
+	w.want(map[string]int{"R-2026": 2})
+}
+
+// failing is a deliverer whose mails all wait.
+type failing struct{}
+
+func (failing) Deliver(context.Context, outbox.Effect) error { return errors.New("not now") }
 
 func TestNumbers_Settings(t *testing.T) {
 	w := newWorld(t, inMemory)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -74,6 +75,9 @@ func (d *Directory) NumberOf(ctx context.Context, f outbox.Effect) (string, erro
 		}
 		if number := it.Str(schema.Number); number != "" {
 			return number, nil
+		}
+		if _, on, err := numbering.Gives(ctx, d.Records); err != nil || !on {
+			return "", err
 		}
 		for e, err := range outbox.New(d.Store, d.Tables.Outbox, d.Now, nil, nil).Uncounted(ctx) {
 			if err != nil {

@@ -79,7 +79,7 @@ var layers = map[string][]string{
 		"billing/report", "billing/reversal", "billing/settings", "billing/wallet", "billing/worker", "call", "civil",
 		"history", "lookup", "money", "outbox", "processor", "schema", "secret", "store"},
 	"internal/billing/payout": {"billing", "billing/settings", "civil", "money", "processor"},
-	"internal/billing/recipient": {"billing", "billing/account", "billing/wallet", "civil", "outbox", "processor",
+	"internal/billing/recipient": {"billing", "billing/account", "billing/numbering", "billing/wallet", "civil", "outbox", "processor",
 		"schema", "store"},
 	"internal/billing/refund": {"billing", "call", "money", "processor", "secret", "store"},
 	"internal/billing/report": {"billing", "billing/settings", "civil", "money", "outbox", "processor", "schema",
