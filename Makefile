@@ -110,6 +110,10 @@ demo: ## make a realistic book, run months of billing days, audit them
 mail-pictures: ## draw docs/mail/*.png, each kind of mail; needs chromium
 	docs/mail/pictures.sh
 
+.PHONY: receipt-pictures
+receipt-pictures: ## draw docs/receipts/*.png, a receipt in each language; needs chromium
+	docs/receipts/pictures.sh
+
 .PHONY: cover
 cover: ## statement coverage of every package, by all tests; coverage.html shows the lines
 	go test -coverpkg=./... -coverprofile=coverage.out ./...

@@ -97,6 +97,14 @@ func (f Form) Amount(a money.Amount) string {
 	return text
 }
 
+// Percent writes out a percentage, such as 7.5.
+func (f Form) Percent(text string) string {
+	if f.signLast {
+		text += "\u00a0"
+	}
+	return strings.Replace(text, ".", cmp.Or(f.decimal, "."), 1) + "%"
+}
+
 // Clean returns a value as one line with at most 200 characters, which is more than an account, subscription
 // or reference has. Runs of whitespace, control characters and characters that reorder or hide text become one
 // space.

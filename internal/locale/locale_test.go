@@ -61,6 +61,15 @@ func TestDates(t *testing.T) {
 	}
 }
 
+func TestPercent(t *testing.T) {
+	for language, want := range map[string]string{"en": "7.5% 19%", "de": "7,5\u00a0% 19\u00a0%", "pt": "7,5% 19%", "zh": "7.5% 19%", "ko": "7.5% 19%"} {
+		f := locale.FormOf(language)
+		if got := f.Percent("7.5") + " " + f.Percent("19"); got != want {
+			t.Errorf("%s: %q, want %q", language, got, want)
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	long := strings.Repeat("ü", 201)
 	for value, want := range map[string]string{"": "", " a\r\n b\t": "a b", "x\u202egnp": "x gnp", "\xff": "\uFFFD", "a\x00b": "a b",

@@ -2,10 +2,12 @@ package document
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/money"
@@ -29,7 +31,8 @@ func (d *Document) page() *page {
 	p.fact("paid", paid)
 	p.fact("reference", r.Charge)
 	p.fact("account", r.Account)
-	d.addAmounts(p)
+	d.addPrice(p)
+	d.addReversals(p)
 	p.Foot = locale.Clean(labeled(p.Word("contact"), s.ReplyTo))
 	return p
 }
@@ -39,15 +42,42 @@ func (d *Document) day(p *page, at time.Time) string {
 	return p.Date(billing.TodayIn(d.Account.TimeZone, at).In(time.UTC), p.Day)
 }
 
-// addAmounts adds the payment, and what was given back of it.
-func (d *Document) addAmounts(p *page) {
-	r := d.Receipt
-	product := row{Label: lines(d.Settings.Products[r.SKU], r.SKU, r.ID)[0], Value: p.Amount(r.Amount),
-		Notes: lines(labeled(p.Word("subscription"), r.ID))}
+// addPrice adds the payment, and how its price is made up.
+func (d *Document) addPrice(p *page) {
+	r, x := d.Receipt, d.Receipt.Price
+	if x == nil {
+		x = &price.Price{Unit: r.Amount, Subtotal: r.Amount}
+	}
+	product := row{Label: lines(d.Settings.Products[r.SKU], r.SKU, r.ID)[0], Value: p.Amount(x.Subtotal), Notes: lines(labeled(p.Word("subscription"), r.ID))}
 	if !r.Due.IsZero() {
 		product.Notes = append(product.Notes, p.Word("due")+" "+p.Date(r.Due.In(time.UTC), p.Day))
 	}
-	p.Rows = append(p.Rows, product, row{Label: p.Word("total"), Value: p.Amount(r.Amount), Strong: true})
+	if n := x.Terms.Count(); n > 1 {
+		product.Notes = append(product.Notes, labeled(p.Word("quantity"), strconv.Itoa(n)), labeled(p.Word("unit"), p.Amount(x.Unit)))
+	}
+	if x.Terms.Tax.Mode == price.Inclusive {
+		if net, err := price.Of(x.Unit, price.Terms{Tax: x.Terms.Tax}, r.Period); err == nil {
+			product.Notes = append(product.Notes, labeled(p.Word("unit_net"), p.Amount(net.Net)))
+		}
+	}
+	p.Rows = append(p.Rows, product)
+	if !x.Discount.IsZero() {
+		label := p.Word("discount")
+		if percent := x.Terms.Discount.Percent; percent > 0 {
+			label += " " + p.Percent(percent.String())
+		}
+		p.Rows = append(p.Rows, row{Label: label, Value: p.Amount(minus(x.Discount))})
+	}
+	if t := x.Terms.Tax; t.Mode != price.Untaxed {
+		p.Rows = append(p.Rows, row{Label: p.Word("net"), Value: p.Amount(x.Net)},
+			row{Label: strings.TrimSpace(p.Word("tax") + " " + p.Percent(t.Rate.String()) + " " + t.Country), Value: p.Amount(x.Tax), Notes: lines(t.Note)})
+	}
+	p.Rows = append(p.Rows, row{Label: p.Word("total"), Value: p.Amount(r.Amount), Strong: true})
+}
+
+// addReversals adds what was given back of the payment.
+func (d *Document) addReversals(p *page) {
+	r := d.Receipt
 	left := r.Amount
 	for _, x := range d.Reversals {
 		key, done := "refund", x.State == processor.ReversalSucceeded

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/numbering"
@@ -152,6 +153,19 @@ type page struct {
 	Facts                   []row
 	Rows                    []row // none: the page is a notice
 	Foot                    string
+}
+
+// Dense reports whether the page is printed smaller, because its texts are long or it has many refunds.
+func (p *page) Dense() bool {
+	const most, rows = 700, 8 // what a sheet has room for in the usual size
+	n := 0
+	for _, text := range slices.Concat(p.Seller, p.Customer) {
+		n += utf8.RuneCountInString(text)
+	}
+	for _, r := range slices.Concat(p.Facts, p.Rows) {
+		n += utf8.RuneCountInString(r.Label + r.Value + strings.Join(r.Notes, ""))
+	}
+	return n > most || len(p.Rows) > rows
 }
 
 // A row is a line of a table.

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/document"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/locale"
@@ -74,6 +76,25 @@ func refund(t testing.TB, d *document.Document, text string, kind processor.Reve
 		Amount: amount(t, text, d.Receipt.Amount.Currency().Code()), Created: paid.AddDate(0, 0, 3), Processed: paid.AddDate(0, 0, 4), InSeries: "R-2026-000131"})
 }
 
+// priced gives the payment a price with the terms, per unit.
+func priced(t testing.TB, d *document.Document, unit string, terms price.Terms) {
+	t.Helper()
+	x, err := price.Of(amount(t, unit, d.Receipt.Amount.Currency().Code()), terms, d.Receipt.Period)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Receipt.Price, d.Receipt.Amount = &x, x.Gross
+}
+
+func percent(t testing.TB, text string) price.Percent {
+	t.Helper()
+	p, err := price.ParsePercent(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func page(t testing.TB, d *document.Document) string {
 	t.Helper()
 	text, err := d.HTML()
@@ -106,6 +127,46 @@ func TestHTML_Golden(t *testing.T) {
 			refund(t, d, "299.50", processor.Refunded, processor.ReversalSucceeded)
 		}
 		golden(t, language+"-refunded.html", page(t, d))
+		d = sample(t, language)
+		d.Settings.Document = settings.Invoice
+		unit := map[bool]string{true: "43300", false: "433.17"}[language == "ko"]
+		priced(t, d, unit, price.Terms{Quantity: 3, Discount: price.Discount{Percent: percent(t, "12.5")},
+			Tax: price.Tax{Mode: price.Exclusive, Rate: percent(t, "7.7"), Country: d.Account.Details.Address.Country}})
+		golden(t, language+"-invoice.html", page(t, d))
+	}
+}
+
+// TestHTML_Price: the lines add up to what was paid.
+func TestHTML_Price(t *testing.T) {
+	for name, tt := range map[string]struct {
+		terms price.Terms
+		want  []string // values, in order
+		notes []string
+	}{
+		"plain":            {price.Terms{}, []string{"£10.00", "£10.00"}, nil},
+		"quantity":         {price.Terms{Quantity: 3}, []string{"£30.00", "£30.00"}, []string{"Quantity: 3", "Unit price: £10.00"}},
+		"discount":         {price.Terms{Discount: price.Discount{Amount: amount(t, "2.50", "GBP")}}, []string{"£10.00", "-£2.50", "£7.50"}, []string{"Discount<"}},
+		"discount percent": {price.Terms{Discount: price.Discount{Percent: percent(t, "12.5")}}, []string{"£10.00", "-£1.25", "£8.75"}, []string{"Discount 12.5%"}},
+		"exclusive":        {price.Terms{Tax: price.Tax{Mode: price.Exclusive, Rate: percent(t, "20"), Country: "GB"}}, []string{"£10.00", "£10.00", "£2.00", "£12.00"}, []string{"Tax 20% GB"}},
+		"inclusive": {price.Terms{Quantity: 2, Tax: price.Tax{Mode: price.Inclusive, Rate: percent(t, "20")}}, []string{"£20.00", "£16.67", "£3.33", "£20.00"},
+			[]string{"Tax 20%<", "Unit price without tax: £8.33"}},
+		"reverse charge": {price.Terms{Tax: price.Tax{Mode: price.Exclusive, Rate: 0, Note: "Reverse charge"}}, []string{"£10.00", "£10.00", "£0.00", "£10.00"}, []string{"Tax 0%<", "Reverse charge"}},
+	} {
+		d := sample(t, "en")
+		priced(t, d, "10.00", tt.terms)
+		text := page(t, d)
+		var got []string
+		for _, found := range regexp.MustCompile(`<td><bdi>([^<]*)<`).FindAllStringSubmatch(text, -1) {
+			got = append(got, found[1])
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		for _, note := range tt.notes {
+			if !strings.Contains(text, note) {
+				t.Errorf("%s: there is no %s", name, note)
+			}
+		}
 	}
 }
 
@@ -246,11 +307,18 @@ func TestKind(t *testing.T) {
 		"no number":         func(d *document.Document) { d.Receipt.InSeries = "" },
 		"no city":           func(d *document.Document) { d.Account.Details.Address.City = "" },
 		"no country":        func(d *document.Document) { d.Account.Details.Address.Country = "" },
-		"imported":          func(d *document.Document) { d.Receipt.Kind = billing.Imported },
-		"overpaid":          func(d *document.Document) { d.Receipt.Kind = billing.Overpayment },
+		"no price":          func(d *document.Document) { d.Receipt.Price = nil },
+		"no rate":           func(d *document.Document) { d.Receipt.Price.Terms.Tax = price.Tax{} },
+		"no tax, no reason": func(d *document.Document) { d.Receipt.Price.Terms.Tax.Rate = 0 },
+		"whose tax": func(d *document.Document) {
+			d.Receipt.Price.Terms.Tax.Note, d.Account.Details.TaxID = "Reverse Charge", ""
+		},
+		"imported": func(d *document.Document) { d.Receipt.Kind = billing.Imported },
+		"overpaid": func(d *document.Document) { d.Receipt.Kind = billing.Overpayment },
 	} {
 		d := sample(t, "en")
 		d.Settings.Document = settings.Invoice
+		priced(t, d, "10.00", price.Terms{Tax: price.Tax{Mode: price.Exclusive, Rate: percent(t, "20"), Country: "GB"}})
 		spoil(d)
 		want := map[bool]string{true: settings.Invoice, false: settings.Receipt}[name == ""]
 		title := map[bool]string{true: "<h1>Invoice</h1>", false: "<h1>Receipt</h1>"}[name == ""]
@@ -260,6 +328,7 @@ func TestKind(t *testing.T) {
 	}
 	d := sample(t, "en")
 	d.Settings.Document, d.Account.Name = settings.Invoice, "" // a company is a name
+	priced(t, d, "10.00", price.Terms{Tax: price.Tax{Mode: price.Exclusive, Note: "Reverse charge: you owe the tax"}})
 	if d.Kind() != settings.Invoice {
 		t.Error("a company's payment is a receipt")
 	}

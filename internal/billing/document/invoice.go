@@ -1,7 +1,10 @@
 package document
 
 import (
+	"strings"
+
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 )
 
@@ -11,17 +14,18 @@ import (
 //   - (1) date of issue: the day of the payment
 //   - (2) sequential number: the receipt's number in its series
 //   - (3) seller's VAT number: seller-tax-id
-//   - (4) customer's VAT number, where the customer is liable for the tax: tax_id, with a reverse charge
+//   - (4) customer's VAT number, if the customer is liable for the tax: tax_id, if the tax note has "reverse charge"
 //   - (5) full name and address of both: seller, seller-address and seller-country; name or company,
 //     address_line1, city and country
 //   - (6) extent and nature of the service: the quantity and the product's name
 //   - (7) date of the payment on account: paid on
 //   - (8) taxable amount for each rate, unit price without tax, and discounts: the price's lines
-//   - (9) rate, and (10) amount of the tax, or (11), (11a) the note for an exemption or a reverse charge
+//   - (9) rate, and (10) amount of the tax, and with a rate of 0 (11), (11a) the tax note
 //
 // Not supported are (7a) cash accounting, (10a) self-billing, (12) to (14) vehicles and margin schemes, and (15)
 // tax representatives. A payment without one of the fields, such as that of a customer without an address, stays
-// a receipt. So does an imported one, which another system may have invoiced.
+// a receipt. So does an imported one, which another system may have invoiced, and one of another amount than its
+// price.
 func (d *Document) Kind() string {
 	if d.Settings.Document == settings.Invoice && d.isComplete() {
 		return settings.Invoice
@@ -37,5 +41,11 @@ func (d *Document) isComplete() bool {
 			return false
 		}
 	}
-	return d.Receipt.Kind == billing.Charged || d.Receipt.Kind == billing.External
+	x, kind := d.Receipt.Price, d.Receipt.Kind
+	if x == nil || x.Terms.Tax.Mode == price.Untaxed || kind != billing.Charged && kind != billing.External {
+		return false
+	}
+	t := x.Terms.Tax
+	reverse := strings.Contains(strings.ToLower(t.Note), "reverse charge")
+	return (t.Rate > 0 || t.Note != "") && (!reverse || a.Details.TaxID != "")
 }

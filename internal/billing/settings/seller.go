@@ -30,8 +30,8 @@ func (s *Settings) Links() bool {
 	return s.PublicURL != "" && s.SellerName() != "" && s.SellerPlace() != ""
 }
 
-// check returns an error if the settings do not fit together. Its text names everything that is missing.
-func (s *Settings) check() error {
+// checkDocument returns an error if the settings of documents do not fit together. Its text names everything that is missing.
+func (s *Settings) checkDocument() error {
 	of := party.Details{TaxID: s.SellerTaxID}
 	of.Address.Country = s.SellerCountry
 	if len(party.Check(of, func(string, string, int) error { return nil })) > 0 {
