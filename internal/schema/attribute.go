@@ -128,6 +128,8 @@ const (
 	SumsDate  = "SumsDate"  // of META: since when the sums have been kept
 	Recovered = "Recovered" // of a receipt: its payment had been declined, or when its period had ended failed
 
+	InvoicedTo = "InvoicedTo" // of a receipt that is an invoice: the customer and the seller, which it must keep
+
 	Number   = "Number"   // of a receipt or refund: its number in a series
 	Numbered = "Numbered" // of an effect: the receipts or the refund that it is about
 	Last     = "Last"     // last number of each series
@@ -254,5 +256,6 @@ func Names() []string {
 		PriceTerms, Price, Quantity, "discount", "discount_amount", "discount_from", "discount_periods", "tax", "tax_amount", "tax_country", "tax_note",
 		"tax_rate", "unit_amount",
 		EvidenceDate,
+		InvoicedTo,
 	}
 }

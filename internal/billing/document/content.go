@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/invoice"
 	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/locale"
@@ -19,22 +20,32 @@ func (d *Document) page() *page {
 	r, a, s := d.Receipt, d.Account, &d.Settings
 	p := newPage(a.Locale)
 	p.Title, p.Number = p.Word(d.Kind()), locale.Clean(cmp.Or(r.InSeries, r.Number(d.Installation)))
-	p.Seller = lines(s.SellerName(), s.SellerPlace(), s.SellerCountry, labeled(p.Word("tax_id"), s.SellerTaxID))
-	at := a.Details.Address
-	p.Customer = lines(a.Name, a.Details.Company, at.Line1, at.Line2, strings.TrimSpace(at.PostalCode+" "+at.City), at.State, at.Country,
-		labeled(p.Word("tax_id"), a.Details.TaxID), r.Email)
-	paid := d.day(p, r.Processed)
+	x, is := invoice.Stored(r)
+	if !is {
+		x = invoice.ContentOf(s, a, r)
+	}
+	x.Seller[3], x.Customer[7] = labeled(p.Word("tax_id"), x.Seller[3]), labeled(p.Word("tax_id"), x.Customer[7])
+	p.Seller, p.Customer = lines(x.Seller[:]...), lines(append(x.Customer[:], r.Email)...)
+	paid := p.Date(x.Day.In(time.UTC), p.Day)
 	p.fact("number", p.Number)
-	if d.Kind() == settings.Invoice {
+	if is {
 		p.fact("issued", paid)
 	}
 	p.fact("paid", paid)
 	p.fact("reference", r.Charge)
 	p.fact("account", r.Account)
-	d.addPrice(p)
+	d.addPrice(p, x.Product)
 	d.addReversals(p)
 	p.Foot = locale.Clean(labeled(p.Word("contact"), s.ReplyTo))
 	return p
+}
+
+// Kind returns settings.Invoice or settings.Receipt.
+func (d *Document) Kind() string {
+	if _, is := invoice.Stored(d.Receipt); is {
+		return settings.Invoice
+	}
+	return settings.Receipt
 }
 
 // day writes out the account's day at the time.
@@ -43,24 +54,24 @@ func (d *Document) day(p *page, at time.Time) string {
 }
 
 // addPrice adds the payment, and how its price is made up.
-func (d *Document) addPrice(p *page) {
+func (d *Document) addPrice(p *page, product string) {
 	r, x := d.Receipt, d.Receipt.Price
 	if x == nil {
 		x = &price.Price{Unit: r.Amount, Subtotal: r.Amount}
 	}
-	product := row{Label: lines(d.Settings.Products[r.SKU], r.SKU, r.ID)[0], Value: p.Amount(x.Subtotal), Notes: lines(labeled(p.Word("subscription"), r.ID))}
+	first := row{Label: locale.Clean(product), Value: p.Amount(x.Subtotal), Notes: lines(labeled(p.Word("subscription"), r.ID))}
 	if !r.Due.IsZero() {
-		product.Notes = append(product.Notes, p.Word("due")+" "+p.Date(r.Due.In(time.UTC), p.Day))
+		first.Notes = append(first.Notes, p.Word("due")+" "+p.Date(r.Due.In(time.UTC), p.Day))
 	}
 	if n := x.Terms.Count(); n > 1 {
-		product.Notes = append(product.Notes, labeled(p.Word("quantity"), strconv.Itoa(n)), labeled(p.Word("unit"), p.Amount(x.Unit)))
+		first.Notes = append(first.Notes, labeled(p.Word("quantity"), strconv.Itoa(n)), labeled(p.Word("unit"), p.Amount(x.Unit)))
 	}
 	if x.Terms.Tax.Mode == price.Inclusive {
 		if net, err := price.Of(x.Unit, price.Terms{Tax: x.Terms.Tax}, r.Period); err == nil {
-			product.Notes = append(product.Notes, labeled(p.Word("unit_net"), p.Amount(net.Net)))
+			first.Notes = append(first.Notes, labeled(p.Word("unit_net"), p.Amount(net.Net)))
 		}
 	}
-	p.Rows = append(p.Rows, product)
+	p.Rows = append(p.Rows, first)
 	if !x.Discount.IsZero() {
 		label := p.Word("discount")
 		if percent := x.Terms.Discount.Percent; percent > 0 {

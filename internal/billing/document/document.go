@@ -36,8 +36,8 @@ type Document struct {
 	Installation string
 }
 
-// Of reads what the receipt's document shows. The seller and the customer are those of today, and every refund is
-// on the same page.
+// Of reads what the receipt's document shows. The seller and the customer of a receipt are those of today, and those
+// of an invoice never change. Every refund is on the same page.
 func Of(ctx context.Context, e *billing.Records, r *billing.Receipt) (*Document, error) {
 	d := &Document{Receipt: r, Installation: e.Opened.Installation}
 	var err error

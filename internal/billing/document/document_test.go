@@ -15,12 +15,15 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/document"
+	"github.com/duesday/duesday/internal/billing/invoice"
 	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/locale"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -128,7 +131,7 @@ func TestHTML_Golden(t *testing.T) {
 		}
 		golden(t, language+"-refunded.html", page(t, d))
 		d = sample(t, language)
-		d.Settings.Document = settings.Invoice
+		invoiced(t, d)
 		unit := map[bool]string{true: "43300", false: "433.17"}[language == "ko"]
 		priced(t, d, unit, price.Terms{Quantity: 3, Discount: price.Discount{Percent: percent(t, "12.5")},
 			Tax: price.Tax{Mode: price.Exclusive, Rate: percent(t, "7.7"), Country: d.Account.Details.Address.Country}})
@@ -293,44 +296,42 @@ func TestHTML_Bare(t *testing.T) {
 	}
 }
 
-// TestKind: an invoice has what the law asks for; what lacks any of it stays a receipt.
-func TestKind(t *testing.T) {
-	for name, spoil := range map[string]func(d *document.Document){
-		"":                  func(*document.Document) {},
-		"receipts":          func(d *document.Document) { d.Settings.Document = settings.Receipt },
-		"no seller":         func(d *document.Document) { d.Settings.Seller, d.Settings.MerchantName = "", "Gym" },
-		"no address":        func(d *document.Document) { d.Settings.SellerAddress, d.Settings.PostalAddress = "", "Here" },
-		"no seller country": func(d *document.Document) { d.Settings.SellerCountry = "" },
-		"no tax id":         func(d *document.Document) { d.Settings.SellerTaxID = "" },
-		"no customer":       func(d *document.Document) { d.Account.Name, d.Account.Details.Company = "", "" },
-		"no line":           func(d *document.Document) { d.Account.Details.Address.Line1 = "" },
-		"no number":         func(d *document.Document) { d.Receipt.InSeries = "" },
-		"no city":           func(d *document.Document) { d.Account.Details.Address.City = "" },
-		"no country":        func(d *document.Document) { d.Account.Details.Address.Country = "" },
-		"no price":          func(d *document.Document) { d.Receipt.Price = nil },
-		"no rate":           func(d *document.Document) { d.Receipt.Price.Terms.Tax = price.Tax{} },
-		"no tax, no reason": func(d *document.Document) { d.Receipt.Price.Terms.Tax.Rate = 0 },
-		"whose tax": func(d *document.Document) {
-			d.Receipt.Price.Terms.Tax.Note, d.Account.Details.TaxID = "Reverse Charge", ""
-		},
-		"imported": func(d *document.Document) { d.Receipt.Kind = billing.Imported },
-		"overpaid": func(d *document.Document) { d.Receipt.Kind = billing.Overpayment },
-	} {
-		d := sample(t, "en")
-		d.Settings.Document = settings.Invoice
-		priced(t, d, "10.00", price.Terms{Tax: price.Tax{Mode: price.Exclusive, Rate: percent(t, "20"), Country: "GB"}})
-		spoil(d)
-		want := map[bool]string{true: settings.Invoice, false: settings.Receipt}[name == ""]
-		title := map[bool]string{true: "<h1>Invoice</h1>", false: "<h1>Receipt</h1>"}[name == ""]
-		if text := page(t, d); d.Kind() != want || !strings.Contains(text, title) || strings.Contains(text, "Date of issue") != (name == "") {
-			t.Errorf("%q: %s", name, d.Kind())
+// invoiced makes the payment an invoice to its account, as its number does.
+func invoiced(t testing.TB, d *document.Document) {
+	t.Helper()
+	x := invoice.ContentOf(&d.Settings, d.Account, d.Receipt)
+	texts := func(all []string) store.Value {
+		var values []store.Value
+		for _, text := range all {
+			values = append(values, store.S(text))
+		}
+		return store.L(values...)
+	}
+	d.Receipt.Raw = store.NewItem(store.Attribute{Name: schema.InvoicedTo, Value: store.M(store.NewItem(
+		store.Attribute{Name: "customer", Value: texts(x.Customer[:])}, store.Attribute{Name: "day", Value: store.S(x.Day.String())},
+		store.Attribute{Name: "product", Value: store.S(x.Product)}, store.Attribute{Name: "seller", Value: texts(x.Seller[:])}))})
+}
+
+// TestHTML_InvoiceStays: whatever becomes of the seller, the account and the settings, an invoice says the same, and a
+// receipt never becomes one.
+func TestHTML_InvoiceStays(t *testing.T) {
+	d := sample(t, "en")
+	if d.Settings.Document = settings.Invoice; d.Kind() != settings.Receipt || strings.Contains(page(t, d), "Invoice") {
+		t.Error("a receipt has become an invoice")
+	}
+	invoiced(t, d)
+	was := page(t, d)
+	for _, want := range []string{"<h1>Invoice</h1>", "Date of issue", "Analytical Ltd", "GB 987 6543 21"} {
+		if !strings.Contains(was, want) {
+			t.Errorf("there is no %s", want)
 		}
 	}
-	d := sample(t, "en")
-	d.Settings.Document, d.Account.Name = settings.Invoice, "" // a company is a name
-	priced(t, d, "10.00", price.Terms{Tax: price.Tax{Mode: price.Exclusive, Note: "Reverse charge: you owe the tax"}})
-	if d.Kind() != settings.Invoice {
-		t.Error("a company's payment is a receipt")
+	s := &d.Settings
+	s.Document, s.Seller, s.SellerAddress, s.SellerCountry, s.SellerTaxID = settings.Receipt, "Other", "Other", "DE", ""
+	s.Products = nil
+	d.Account = &billing.Account{ID: "1001", Locale: "en", TimeZone: "America/New_York"} // erased
+	if now := page(t, d); now != was {
+		t.Errorf("was\n%s\nis\n%s", was, now)
 	}
 }
 

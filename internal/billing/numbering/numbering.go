@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/invoice"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/schema"
@@ -110,6 +111,9 @@ func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []stor
 			row.Expires = time.Unix(at, 0).UTC()
 		}
 		set := store.NewItem(store.Attribute{Name: schema.Number, Value: store.S(row.String())})
+		if err := invoice.Note(ctx, n.Records, &cfg, it, &set); err != nil {
+			return nil, err
+		}
 		writes = append(writes, store.Update(n.Table, key, set, nil, store.AttributeAbsent(schema.Number)),
 			store.Put(n.Table, row.item(), store.Absent()))
 	}
