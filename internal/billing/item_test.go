@@ -51,7 +51,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", Mailed: []string{"failed/2/"}, PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount, Price: &cost,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8), PayBy: day(12),
-			State: processor.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
+			State: processor.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, Debit: true, FallbackFor: "pm_2",
 			FallbackCard: "Visa ending in 4242"}}
 	read, err := billing.DecodeSubscription(subscription.Item())
 	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "SkipUntil")

@@ -38,6 +38,7 @@ type OpenPeriod struct {
 	FallbackFor  string
 	FallbackCard string     // Visa ending in 4242; "": not known
 	PayBy        civil.Date // by wire: on that day it ends failed; zero: it is charged
+	Debit        bool       // the last attempt before Retry was a bank debit
 	Overtaken    bool       // the attempt was set while an earlier one may have been under way
 }
 
@@ -76,6 +77,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 	c.instant(schema.CreatedDate, &o.Opened)
 	c.amount(schema.Amount, "period", &o.Amount)
 	text(c, schema.Customer, &o.Payer.Customer)
+	c.flag(schema.Debit, &o.Debit)
 	c.date(schema.DueDate, &o.Due)
 	text(c, schema.FallbackCard, &o.FallbackCard)
 	text(c, schema.FallbackFor, &o.FallbackFor)

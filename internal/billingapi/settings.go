@@ -27,6 +27,7 @@ func (s *server) settings(w http.ResponseWriter, r *web.Request) error {
 type settingsForm struct {
 	ReceiptMonths      *int               `json:"receipt_months"`
 	RetryDays          *[]int             `json:"retry_days"`
+	DebitRetryDays     *[]int             `json:"debit_retry_days"`
 	CatchUp            *int               `json:"catch_up"`
 	ActionDays         *int               `json:"action_days"`
 	AfterFailure       *string            `json:"after_failure"`

@@ -69,6 +69,16 @@ func (d Date) Day() int { return int(d.packed & 31) }
 // Weekday returns the day of the week.
 func (d Date) Weekday() time.Weekday { return time.Weekday((d.number() + 1) % 7) }
 
+// AddBusinessDays returns the nth day from Monday to Friday after d. It does not know holidays.
+func (d Date) AddBusinessDays(n int) Date {
+	for n > 0 && !d.IsZero() {
+		if d = d.AddDays(1); d.Weekday() != time.Saturday && d.Weekday() != time.Sunday {
+			n--
+		}
+	}
+	return d
+}
+
 // AddDays returns the date n days after d, or before d if n is negative. It returns the zero Date
 // if d is zero or the result is outside the years 1 to 9999.
 func (d Date) AddDays(n int) Date {

@@ -261,3 +261,23 @@ func TestParse_BothHyphens(t *testing.T) {
 		}
 	}
 }
+
+// TestAddBusinessDays counts the days one by one, as a person does with a calendar.
+func TestAddBusinessDays(t *testing.T) {
+	for from, want := range map[string]string{"2024-01-31": "2024-02-20", "2024-02-02": "2024-02-22", "2024-02-03": "2024-02-22",
+		"2024-02-04": "2024-02-22", "2024-12-30": "2025-01-17"} {
+		d, err := Parse(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.AddBusinessDays(14).String(); got != want {
+			t.Errorf("14 business days after %s: %s, want %s", from, got, want)
+		}
+		if got := d.AddBusinessDays(0); got != d {
+			t.Errorf("none after %s: %s", from, got)
+		}
+	}
+	if got := (Date{}).AddBusinessDays(3); !got.IsZero() {
+		t.Errorf("after no date: %s", got)
+	}
+}

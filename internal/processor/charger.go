@@ -131,7 +131,9 @@ type Intent struct {
 	// advice.
 	Hard bool
 	// Stop means that the processor advises against further attempts, even with another method.
-	Stop    bool
+	Stop bool
+	// Debit means that the latest attempt was a bank debit, whose outcome takes days.
+	Debit   bool
 	Changed time.Time // when the intent entered State
 	Opened  time.Time // when the intent was created; zero if the processor does not return the time
 	// NoPage means that an intent in the state RequiresAction has no Link. Another Confirm creates

@@ -222,7 +222,8 @@ func (v *view) intent(number uint32) processor.Intent {
 	n := v.lines.at(number)
 	t := v.terms.at(n.terms)
 	return processor.Intent{Ref: v.intents.at(n.intent).ref, State: states[n.state], Tag: v.tag(t), Amount: t.amount(),
-		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Changed: time.UnixMilli(n.at).UTC()}
+		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Debit: v.name(n.method) == methodDebit,
+		Changed: time.UnixMilli(n.at).UTC()}
 }
 
 // An Entry is a line of the ledger, with the intent's state after that line.

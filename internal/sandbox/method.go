@@ -10,6 +10,8 @@ const (
 	methodFlaky   = "pm_sandbox_flaky"   // declines its first attempt in each period, pays the second
 	methodTimeout = "pm_sandbox_timeout" // charges, but the answer is lost
 
+	methodDebit = "pm_sandbox_debit" // a bank debit, which is processing until the bank answers
+
 	methodPendingRefund = "pm_card_pendingRefund" // pays, and its refunds take their time
 )
 
@@ -35,6 +37,7 @@ var (
 		"pm_sandbox_doNotTryAgain":                     {state: processor.Declined, code: "do_not_try_again", hard: true},
 		"pm_card_authenticationRequired":               {state: processor.RequiresAction},
 		"pm_sandbox_processing":                        {state: processor.Processing},
+		methodDebit:                                    {state: processor.Processing},
 		methodTimeout:                                  paid,
 		methodPendingRefund:                            paid,
 		methodFlaky:                                    paid, // after its decline

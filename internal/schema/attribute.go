@@ -47,6 +47,7 @@ const (
 	Completed    = "Completed"
 	Counts       = "Counts"
 	Data         = "Data"
+	Debit        = "Debit" // of an open period
 	DueDate      = "DueDate"
 	EndedDate    = "EndedDate"
 	EvidenceDate = "EvidenceDate" // of a dispute
@@ -257,5 +258,6 @@ func Names() []string {
 		"tax_rate", "unit_amount",
 		EvidenceDate,
 		InvoicedTo,
+		EvidenceDate, Debit,
 	}
 }

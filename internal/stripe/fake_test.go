@@ -129,7 +129,7 @@ func TestFake_Declines(t *testing.T) {
 		"pm_sandbox_decline_insufficient_funds": {State: processor.Declined, Code: "insufficient_funds"},
 		"pm_sandbox_decline_stolen_card":        {State: processor.Declined, Code: "stolen_card", Hard: true},
 		"pm_sandbox_decline_do_not_honor":       {State: processor.Declined, Code: "do_not_honor"},
-		"pm_usBankAccount_success":              {State: processor.Processing},
+		"pm_usBankAccount_success":              {State: processor.Processing, Debit: true},
 	} {
 		t.Run(method, func(t *testing.T) {
 			p, _ := stateful(t)
@@ -140,7 +140,8 @@ func TestFake_Declines(t *testing.T) {
 			}
 			r.Method = card.Method
 			first, c := charged(t, p, r)
-			if first.State != want.State || first.Code != want.Code || first.Hard != want.Hard || first.Latest == "" {
+			if first.State != want.State || first.Code != want.Code || first.Hard != want.Hard || first.Debit != want.Debit ||
+				first.Latest == "" {
 				t.Errorf("got %+v, want %+v", first, want)
 			}
 			if want.State != processor.Declined {

@@ -25,7 +25,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (processor.Intent, 
 	}
 	in := processor.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata),
 		Amount: api.Amount(pi.Amount, string(pi.Currency)),
-		Latest: chargeOf(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
+		Latest: chargeOf(pi), Debit: isDebit(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
 	if in.Tag != (processor.Tag{}) && !in.Amount.IsPositive() {
 		return processor.Intent{}, api.Unusable(what, "%s has the unusable amount %d %q", pi.ID, pi.Amount, pi.Currency)
 	}
@@ -91,6 +91,21 @@ func chargeOf(pi *sdk.PaymentIntent) string {
 		return ""
 	}
 	return pi.LatestCharge.ID
+}
+
+// isDebit reports whether the latest attempt was a bank debit.
+func isDebit(pi *sdk.PaymentIntent) bool {
+	kind := ""
+	if c := pi.LatestCharge; c != nil && c.PaymentMethodDetails != nil {
+		kind = string(c.PaymentMethodDetails.Type)
+	} else if e := pi.LastPaymentError; e != nil && e.PaymentMethod != nil {
+		kind = string(e.PaymentMethod.Type)
+	}
+	switch kind {
+	case "sepa_debit", "us_bank_account", "bacs_debit", "au_becs_debit", "acss_debit", "nz_bank_account", "ach_debit":
+		return true
+	}
+	return false
 }
 
 func lastAdvice(pi *sdk.PaymentIntent) string {

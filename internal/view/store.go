@@ -8,7 +8,7 @@ import (
 
 // Settings returns the store's settings.
 func Settings(s *settings.Settings) Object {
-	return Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
+	return Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays, "debit_retry_days", s.DebitRetries,
 		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "after_reversal", s.AfterReversal, "collect_days", s.CollectDays,
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress,

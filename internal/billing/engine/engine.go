@@ -38,7 +38,7 @@ import (
 
 // Config contains the settings for a store that has none of its own.
 type Config struct {
-	settings.Settings // nil RetryDays and zero CatchUp select the defaults
+	settings.Settings // nil RetryDays, nil DebitRetries and zero CatchUp select the defaults
 }
 
 // DefaultConfig returns the settings of an installation that has not set any.
@@ -111,6 +111,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	e.Shared = o.Lease != 0 || e.Sharing.Claims != nil
 	if e.cfg.RetryDays == nil {
 		e.cfg.RetryDays = DefaultConfig().RetryDays
+	}
+	if e.cfg.DebitRetries == nil {
+		e.cfg.DebitRetries = DefaultConfig().DebitRetries
 	}
 	if e.cfg.CatchUp == 0 {
 		e.cfg.CatchUp = DefaultConfig().CatchUp

@@ -306,7 +306,6 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	x.asked = x.waiting && !o.Asked.IsZero()
 	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState &&
 		!today.Before(o.Asked.AddDays(e.cfg.ActionDays)) || x.byWire && !today.Before(o.PayBy)
-	x.retryLeft = !w.last && !e.retryDate(cmp.Or(o.First, today), today).IsZero()
 	return x, nil
 }
 
@@ -331,6 +330,7 @@ func (t *turn) see(x *situation) {
 		t.before = in
 	}
 	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
+	x.retryLeft = !t.w.last && !t.e.retryDate(cmp.Or(o.First, t.today), t.today, in.Debit).IsZero()
 	x.method, x.fallback = methodUnread, false // the account may have received a method during the request
 }
 

@@ -52,7 +52,7 @@ func (e *Engine) redate(ctx context.Context) error {
 // daysAhead returns the days after today to which payment runs with a fast clock may have moved
 // rows.
 func (e *Engine) daysAhead(ctx context.Context) (days []civil.Date, err error) {
-	later := append([]int{-1, 0, 1}, e.cfg.RetryDays...)
+	later := append(append([]int{-1, 0, 1}, e.cfg.RetryDays...), e.cfg.DebitRetries...)
 	for n := range e.cfg.PayDays {
 		later = append(later, n+2) // days of periods by wire
 	}
@@ -98,7 +98,7 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 			}
 		}
 		if !o.Retry.IsZero() {
-			o.Retry = e.retryDate(o.First, today)
+			o.Retry = e.retryDate(o.First, today, o.Debit)
 		}
 		today = civil.Later(o.Retry, today)
 	}

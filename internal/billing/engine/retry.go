@@ -13,9 +13,14 @@ import (
 )
 
 // retryDate returns the first day of the retry schedule after today, or zero if no day is left. The
-// schedule counts from the first decline. It does not make up for missed days.
-func (e *Engine) retryDate(first, today civil.Date) civil.Date {
-	for _, days := range e.cfg.RetryDays {
+// schedule counts from the first decline. It does not make up for missed days. debit selects the
+// schedule of bank debits.
+func (e *Engine) retryDate(first, today civil.Date, debit bool) civil.Date {
+	schedule := e.cfg.RetryDays
+	if debit {
+		schedule = e.cfg.DebitRetries
+	}
+	for _, days := range schedule {
 		if d := first.AddDays(days); d.After(today) {
 			return d
 		}
@@ -114,7 +119,8 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Attempt++
 		st = step{result: resultOf(s, OutcomeParked, "declined: "+t.in.Code)}
 	case doDecline:
-		o.Retry = e.retryDate(o.First, t.today)
+		o.Debit = t.in.Debit
+		o.Retry = e.retryDate(o.First, t.today, o.Debit)
 		o.Attempt++
 		s.NextPayment = o.Retry
 		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
@@ -124,6 +130,9 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	s.NextPayment = e.waitDay(s, t.today)
 	return st, e.put(ctx, s)
 }
+
+// debitDays is the number of business days after which a bank has answered a debit, by Stripe's documentation.
+const debitDays = 14
 
 // awaitsCustomer is the reason for a period that waits for its customer.
 const awaitsCustomer = "the customer has to authenticate the payment"
@@ -140,8 +149,15 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		if s.Collecting() && s.NextDue(t.today) {
 			reason += fmt.Sprintf("; period %d waits for that", s.Period)
 		}
+		late := t.in.State == processor.Processing &&
+			billing.TodayIn(s.TimeZone, t.in.Changed).AddBusinessDays(debitDays).Before(t.today)
+		if late {
+			reason = fmt.Sprintf("the bank has not answered for %d business days; check the payment at the processor", debitDays)
+		}
 		if o.State == processor.Processing || o.State == billing.Failing || t.in.State != processor.Processing {
-			return e.report(ctx, s, t.today, OutcomePending, reason)
+			st, err := e.report(ctx, s, t.today, OutcomePending, reason)
+			st.known = !late // an operator has to look at it, so each run counts it as new
+			return st, err
 		}
 		// The customer has authenticated, so the deadline no longer applies, even if the request is
 		// withdrawn.

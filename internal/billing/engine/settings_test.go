@@ -59,13 +59,13 @@ func TestSettings_ARunFreezesThem(t *testing.T) {
 	if r.Counts[engine.OutcomeRetry] != 3 {
 		t.Errorf("a change in the middle: %v; want 3 to be tried again, by the settings at its start", r.Counts)
 	}
-	equal(t, []string{w.note(t)}, []string{"version=0 receipt-months=6 retry-days=1,3,5,7 catch-up=3 action-days=14 " +
+	equal(t, []string{w.note(t)}, []string{"version=0 receipt-months=6 retry-days=1,3,5,7 debit-retry-days=7,14 catch-up=3 action-days=14 " +
 		"after-failure=forgive collect-days=30 after-reversal=nothing"})
 	w.tomorrow()
 	if r := run(func() {}); r.Counts[engine.OutcomeFailed] != 3 {
 		t.Errorf("the run after it: %v; want 3 to fail: there is no retry any more", r.Counts)
 	}
-	equal(t, []string{w.note(t)}, []string{"version=1 receipt-months=0 retry-days=none catch-up=3 action-days=14 " +
+	equal(t, []string{w.note(t)}, []string{"version=1 receipt-months=0 retry-days=none debit-retry-days=7,14 catch-up=3 action-days=14 " +
 		"after-failure=forgive collect-days=30 after-reversal=nothing"})
 }
 

@@ -125,7 +125,7 @@ func (t *turn) askAgain(kind string, first civil.Date) []write {
 	if !t.s.Told.After(t.today) { // ignores a day that a fast clock recorded
 		told = civil.Later(first, t.s.Told)
 	}
-	if day := t.e.retryDate(first, told); t.w.trigger != byRun || day.IsZero() || day.After(t.today) {
+	if day := t.e.retryDate(first, told, false); t.w.trigger != byRun || day.IsZero() || day.After(t.today) {
 		return nil
 	}
 	return t.e.askFor(kind, t.s, t.today)

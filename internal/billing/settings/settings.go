@@ -44,6 +44,7 @@ const noRetry = "none"
 type Settings struct {
 	ReceiptMonths int      // months until a receipt expires; 0 means never
 	RetryDays     []int    // days after the first decline, ascending; empty but not nil means no retry
+	DebitRetries  []int    // RetryDays of bank debits
 	CatchUp       int      // missed periods that one run charges before it parks a subscription
 	ActionDays    int      // days in which a customer can authenticate a payment; 0 means no limit
 	AfterFailure  string   // Forgive or Collect
@@ -103,7 +104,7 @@ const (
 
 // Default returns the settings of a store that has not stored any.
 func Default() Settings {
-	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
+	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, DebitRetries: []int{7, 14}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, AfterReversal: Nothing, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
 		ReceiptPrefix: "R", Document: Receipt, ReceiptLinks: 1, TimeZone: "UTC"}
 }
@@ -121,8 +122,8 @@ type setting struct {
 var settings = sync.OnceValue(func() []setting {
 	return []setting{
 		whole("receipt-months", 0, " (kept for ever)", maxReceiptMonths, func(s *Settings) *int { return &s.ReceiptMonths }),
-		{"retry-days", fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay,
-			noRetry), (*Settings).retryDays, (*Settings).setRetryDays},
+		retryDays("retry-days", func(s *Settings) *[]int { return &s.RetryDays }),
+		retryDays("debit-retry-days", func(s *Settings) *[]int { return &s.DebitRetries }),
 		whole("catch-up", 1, "", maxCatchUp, func(s *Settings) *int { return &s.CatchUp }),
 		whole("action-days", 0, " (for ever)", maxActionDays, func(s *Settings) *int { return &s.ActionDays }),
 		choice("after-failure", Forgive, Collect, func(s *Settings) *string { return &s.AfterFailure }),
@@ -237,29 +238,28 @@ func areStatuses(list []string) bool {
 	})
 }
 
-func (s *Settings) retryDays() string {
-	days := make([]string, len(s.RetryDays))
-	for i, d := range s.RetryDays {
-		days[i] = strconv.Itoa(d)
-	}
-	if len(days) == 0 {
-		return noRetry
-	}
-	return strings.Join(days, ",")
-}
-
-func (s *Settings) setRetryDays(text string) bool {
-	days, last := []int{}, 0
-	if strings.TrimSpace(text) != noRetry {
-		for part := range strings.SplitSeq(text, ",") {
-			if !wholeNumber(&last, part, last+1, maxRetryDay) || len(days) == maxRetries {
-				return false
-			}
-			days = append(days, last)
+// retryDays returns a setting that is a list of days after the first decline.
+func retryDays(name string, at func(*Settings) *[]int) setting {
+	want := fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay, noRetry)
+	return setting{name, want, func(s *Settings) string {
+		var days []string
+		for _, d := range *at(s) {
+			days = append(days, strconv.Itoa(d))
 		}
-	}
-	s.RetryDays = days
-	return true
+		return cmp.Or(strings.Join(days, ","), noRetry)
+	}, func(s *Settings, text string) bool {
+		days, last := []int{}, 0
+		if strings.TrimSpace(text) != noRetry {
+			for part := range strings.SplitSeq(text, ",") {
+				if !wholeNumber(&last, part, last+1, maxRetryDay) || len(days) == maxRetries {
+					return false
+				}
+				days = append(days, last)
+			}
+		}
+		*at(s) = days
+		return true
+	}}
 }
 
 // Names returns the names of the settings, in order.
@@ -326,7 +326,7 @@ func settingOf(name string) (setting, error) {
 func (s *Settings) Note() string {
 	var note strings.Builder
 	note.WriteString(fmt.Sprintf("version=%d", s.Version))
-	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure", "collect-days", "after-reversal"} {
+	for _, name := range [...]string{"receipt-months", "retry-days", "debit-retry-days", "catch-up", "action-days", "after-failure", "collect-days", "after-reversal"} {
 		note.WriteString(" " + name + "=" + s.Text(name))
 	}
 	return note.String()

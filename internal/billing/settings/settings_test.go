@@ -18,7 +18,7 @@ import (
 
 func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	s := settings.Default()
-	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
+	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "debit-retry-days": "10,20", "catch-up": "24",
 		"action-days": "0", "after-failure": "collect", "after-reversal": "park", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
 		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "ended-by": "past_due,unpaid",
@@ -28,7 +28,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
 	}
-	want := settings.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, AfterFailure: settings.Collect, AfterReversal: settings.Park, CollectDays: 7, PayDays: 21,
+	want := settings.Settings{RetryDays: []int{1, 2, 60}, DebitRetries: []int{10, 20}, CatchUp: 24, AfterFailure: settings.Collect, AfterReversal: settings.Park, CollectDays: 7, PayDays: 21,
 		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
@@ -59,7 +59,7 @@ func TestSettings_Refuses(t *testing.T) {
 		{"receipt-prefix", "ABCDEFGHIJK", "must be 1 to 10 capital letters and digits"},
 		{"retry-days", "1,3,3", "must be at most 8 ascending days from 1 to 60 such as 1,3,5,7, or none"},
 		{"retry-days", "1,2,3,4,5,6,7,8,9", "must be at most 8"}, {"retry-days", "61", "must be"}, {"retry-days", "0,1", "must be"},
-		{"catch-up", "0", "must be 1 to 24"}, {"action-days", "366", "must be 0 (for ever) to 365"},
+		{"debit-retry-days", "7,7", "must be at most 8 ascending days"}, {"catch-up", "0", "must be 1 to 24"}, {"action-days", "366", "must be 0 (for ever) to 365"},
 		{"after-failure", "forget", "must be forgive or collect"}, {"collect-days", "0", "must be 1 to 365"}, {"after-reversal", "charge", "must be nothing or park"},
 		{"daily", "6:10", "must be at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "must be"},
 		{"daily", "06:10,06:10", "must be"}, {"daily", "24:00", "must be"}, {"daily", "06:10,", "must be"},
