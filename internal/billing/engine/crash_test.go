@@ -375,6 +375,7 @@ func (c *crash) play() []string {
 	}
 	c.collected()
 	c.next(p)
+	w.number(0, 0)
 	return w.audit()
 }
 

@@ -93,6 +93,7 @@ func declinedNumber(p planted) []string {
 	w := newWorld("2024-01-31T09:00", p)
 	w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))
 	w.start().run(civil.Date{})
+	w.number(0, 0)
 	return w.audit()
 }
 

@@ -415,6 +415,7 @@ func (s *simulation) play() []string {
 			}
 		}
 	}
+	w.number(0, 0)
 	w.audit()
 	if !s.hostile { // other tools write receipts without a row
 		w.unnumbered()
