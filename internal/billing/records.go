@@ -33,6 +33,7 @@ type Records struct {
 	// What joins the commit of a refund's or dispute's record, and of a run's end; nil: nothing.
 	Reversed func(ctx context.Context, was, now *ReversalRecord) ([]store.Write, error)
 	RunEnded func(ctx context.Context, r *Run) ([]store.Write, error)
+	Numbered func(ctx context.Context, objects []store.Item) ([]store.Write, error) // by a drain; see numbering
 }
 
 // NewRecords returns the records of the store. If log is nil, Records logs nothing.

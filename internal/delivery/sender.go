@@ -154,12 +154,13 @@ func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) er
 		}
 		earlier[x.Type]++
 	}
-	more := max(0, len(writes)-store.MaxWrites)
-	if more > 0 {
-		err = s.o.Store.Commit(ctx, writes[1:1+more]...)
+	last := writes[1:]
+	for len(last) >= store.MaxWrites && err == nil {
+		n := min(store.MaxWrites, len(last)+1-store.MaxWrites)
+		err, last = s.o.Store.Commit(ctx, last[:n]...), last[n:]
 	}
 	if err == nil {
-		err = s.o.Store.Commit(ctx, append(writes[:1:1], writes[1+more:]...)...)
+		err = s.o.Store.Commit(ctx, append(writes[:1:1], last...)...)
 	}
 	if store.Retryable(err) {
 		return nil // another process was faster, or the next Drain finds out

@@ -67,26 +67,55 @@ func (n *Numberer) Mine(ctx context.Context) (bool, error) {
 	return l != nil, err
 }
 
-// Gives reports whether the store gives numbers, and returns its settings.
-func Gives(ctx context.Context, r *billing.Records) (cfg settings.Settings, on bool, err error) {
-	cfg, err = settings.Read(ctx, r)
-	if err != nil || cfg.ReceiptPrefix == settings.NoNumbers {
-		return cfg, false, err
-	}
-	err = r.NeedFormat(ctx, format)
+// Older reports whether an older Duesday, which gives no numbers, may drain the store.
+func Older(ctx context.Context, r *billing.Records) (bool, error) {
+	err := r.NeedFormat(ctx, format)
 	if errors.Is(err, billing.ErrState) {
-		return cfg, false, nil
+		return true, nil
 	}
-	return cfg, err == nil, err
+	return false, err
 }
 
-// Give returns the writes that give each receipt or refund the next number. An object that is gone, or has a number,
-// gets none. If numbering is off, or an older Duesday may drain the store, Give returns no writes.
+// Gives reports whether the store gives numbers.
+func Gives(ctx context.Context, r *billing.Records) (bool, error) {
+	cfg, err := settings.Read(ctx, r)
+	if err != nil || cfg.ReceiptPrefix == settings.NoNumbers {
+		return false, err
+	}
+	older, err := Older(ctx, r)
+	return !older && err == nil, err
+}
+
+// Give returns the writes that give each receipt or refund the next number, and those of Records.Numbered. An object
+// that is gone, or has a number, gets none. If numbering is off, none gets one. If an older Duesday may drain the store,
+// Give returns no writes.
 func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []store.Write, err error) {
-	cfg, on, err := Gives(ctx, n.Records)
-	if err != nil || !on {
+	if older, err := Older(ctx, n.Records); err != nil || older {
 		return nil, err
 	}
+	var items []store.Item
+	for i, key := range objects {
+		it, err := n.Store.Get(ctx, n.Table, key)
+		if billing.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil && !slices.Contains(objects[:i], key) {
+			items = append(items, it.Clone())
+		}
+	}
+	cfg, err := settings.Read(ctx, n.Records)
+	if err == nil && cfg.ReceiptPrefix != settings.NoNumbers {
+		writes, err = n.number(ctx, &cfg, items)
+	}
+	if err != nil || n.Numbered == nil || len(items) == 0 {
+		return writes, err
+	}
+	told, err := n.Numbered(ctx, items)
+	return append(writes, told...), err
+}
+
+// number sets the items' numbers, and returns the writes.
+func (n *Numberer) number(ctx context.Context, cfg *settings.Settings, items []store.Item) (writes []store.Write, err error) {
 	c, err := read(ctx, n.Records)
 	if err != nil {
 		return nil, err
@@ -96,31 +125,28 @@ func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []stor
 	if err := n.notBehind(ctx, c, year); err != nil {
 		return nil, err
 	}
-	series, given := year+c.letter, 0
-	for i, key := range objects {
-		it, err := n.Store.Get(ctx, n.Table, key)
-		switch {
-		case billing.IgnoreNotFound(err) != nil:
-			return nil, err
-		case err != nil, it.Str(schema.Number) != "", slices.Contains(objects[:i], key):
+	series := year + c.letter
+	for i := range items {
+		it := &items[i]
+		if it.Str(schema.Number) != "" {
 			continue
 		}
-		given++
-		row := Number{Series: series, Of: key, Given: now, N: c.last[series] + int64(given)}
+		c.last[series]++
+		row := Number{Series: series, N: c.last[series], Of: billing.KeyOf(*it), Given: now}
 		if at := it.Int(schema.TTL); at > 0 {
 			row.Expires = time.Unix(at, 0).UTC()
 		}
 		set := store.NewItem(store.Attribute{Name: schema.Number, Value: store.S(row.String())})
-		if err := invoice.Note(ctx, n.Records, &cfg, it, &set); err != nil {
+		if err := invoice.Note(ctx, n.Records, cfg, *it, &set); err != nil {
 			return nil, err
 		}
-		writes = append(writes, store.Update(n.Table, key, set, nil, store.AttributeAbsent(schema.Number)),
+		it.Set(schema.Number, set.Get(schema.Number))
+		writes = append(writes, store.Update(n.Table, row.Of, set, nil, store.AttributeAbsent(schema.Number)),
 			store.Put(n.Table, row.item(), store.Absent()))
 	}
-	if given == 0 {
+	if len(writes) == 0 {
 		return nil, nil
 	}
-	c.last[series] += int64(given)
 	return append(writes, c.put(n.Table)), nil
 }
 

@@ -76,7 +76,7 @@ func (d *Directory) NumberOf(ctx context.Context, f outbox.Effect) (string, erro
 		if number := it.Str(schema.Number); number != "" {
 			return number, nil
 		}
-		if _, on, err := numbering.Gives(ctx, d.Records); err != nil || !on {
+		if on, err := numbering.Gives(ctx, d.Records); err != nil || !on {
 			return "", err
 		}
 		for e, err := range outbox.New(d.Store, d.Tables.Outbox, d.Now, nil, nil).Uncounted(ctx) {

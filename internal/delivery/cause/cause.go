@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -22,6 +23,7 @@ func Of(r *billing.Records, d *delivery.Service) {
 	r.Beside = append(r.Beside, c.beside)
 	r.Reversed = c.reversed
 	r.RunEnded = c.runEnded
+	r.Numbered = c.numbered
 }
 
 type causes struct {
@@ -48,7 +50,11 @@ func (c *causes) beside(ctx context.Context, was, now store.Item, others []store
 			return nil, nil
 		}
 	}
-	events := append(c.ofSubscription(before, s), c.ofRecords(s, others)...)
+	older, err := numbering.Older(ctx, c.records) // its drains do not tell of receipts
+	if err != nil {
+		return nil, err
+	}
+	events := append(c.ofSubscription(before, s), c.ofRecords(s, others, older)...)
 	return c.to.Effect(ctx, key.PK+"/"+key.SK+"/"+strconv.FormatInt(s.Version, 10), events...)
 }
 
@@ -99,8 +105,9 @@ func terms(s *billing.Subscription) []any {
 		s.Installments, s.CancelAtEnd, s.Pending, s.SkipUntil}
 }
 
-// ofRecords returns the events that follow from the commit's receipts and period records.
-func (c *causes) ofRecords(s *billing.Subscription, others []store.Write) (events []delivery.Event) {
+// ofRecords returns the events that follow from the commit's receipts and period records. A receipt's own event
+// follows only if receipts is true; see numbered.
+func (c *causes) ofRecords(s *billing.Subscription, others []store.Write, receipts bool) (events []delivery.Event) {
 	for _, w := range others {
 		sk := billing.KeyOf(w.Item).SK
 		switch {
@@ -114,7 +121,9 @@ func (c *causes) ofRecords(s *billing.Subscription, others []store.Write) (event
 			if r.Kind != billing.Overpayment {
 				events = append(events, of("period.paid", s, ids...))
 			}
-			events = append(events, of("receipt.created", s, ids...))
+			if receipts {
+				events = append(events, of("receipt.created", s, ids...))
+			}
 		case strings.HasPrefix(sk, billing.PerPrefix):
 			if p, err := billing.DecodePeriod(w.Item); err == nil && p.Ending == billing.EndFailed {
 				events = append(events, of("period.failed", s, "period", p.Period))
@@ -143,6 +152,22 @@ func (c *causes) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 		events = append(events, delivery.Event{Type: noun + ".updated", Data: data})
 	}
 	return c.to.Effect(ctx, r.Key().PK+"/"+r.Key().SK+"/"+string(r.State), events...)
+}
+
+// numbered returns the effect of the receipts that a drain counts, with their numbers.
+func (c *causes) numbered(ctx context.Context, objects []store.Item) ([]store.Write, error) {
+	var events []delivery.Event
+	for _, it := range objects {
+		if r, err := billing.DecodeReceipt(it); err == nil && strings.HasPrefix(billing.KeyOf(it).SK, billing.RecPrefix) {
+			data := map[string]any{"account": r.Account, "subscription": r.ID, "sku": r.SKU, "period": r.Period,
+				"receipt": r.Number(c.records.Opened.Installation)}
+			if r.InSeries != "" {
+				data["number"] = r.InSeries
+			}
+			events = append(events, delivery.Event{Type: "receipt.created", Data: data})
+		}
+	}
+	return c.to.Effect(ctx, "receipts/"+billing.KeyOf(objects[0]).PK+"/"+billing.KeyOf(objects[0]).SK, events...)
 }
 
 // runEnded returns the effect of a run's end.

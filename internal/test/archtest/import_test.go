@@ -48,7 +48,7 @@ var layers = map[string][]string{
 		"processor", "store"},
 	"internal/customer":       {"billing", "billing/document", "billing/settings", "store"},
 	"internal/delivery":       {"call", "field", "outbox", "schema", "secret", "store"},
-	"internal/delivery/cause": {"billing", "delivery", "outbox", "processor", "schema", "store"},
+	"internal/delivery/cause": {"billing", "billing/numbering", "delivery", "outbox", "processor", "schema", "store"},
 	"internal/history":        {"billing", "billing/settings", "call", "schema", "store"},
 	"internal/lookup":         {"billing", "processor", "schema", "secret", "sequence", "store"},
 	"internal/person":         {"billing", "call", "history", "outbox", "schema", "store", "tracking"},
