@@ -146,7 +146,7 @@ const (
 	WireFormat = 4
 	SkipFormat = 4
 
-	TermsFormat = 5 // a quantity, a discount or a tax: an older build would charge the unit amount
+	TermsFormat = 6 // a quantity, a discount or a tax: an older build would charge the unit amount
 )
 
 // NeedFormat returns ErrState for a shared store of a lower format, on which older builds may work.

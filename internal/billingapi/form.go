@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	pricing "github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -82,6 +83,52 @@ func (f *form) amount(p price) (a money.Amount) {
 		return a
 	}
 	return money.New(*p.Amount, c)
+}
+
+// A discountForm is a percentage, or an amount in a currency's minor units. An empty one removes the discount.
+type discountForm struct {
+	Percent  string `json:"percent" field:"discount_percent" empty:"no"`
+	Amount   *int64 `json:"amount" field:"discount_amount"`
+	Currency string `json:"currency" field:"discount_currency" empty:"no"`
+	Periods  int    `json:"periods" field:"discount_periods" empty:"no"`
+}
+
+// discount parses a discount. It returns nil if the form is absent.
+func (f *form) discount(d *discountForm) *pricing.Discount {
+	if d == nil {
+		return nil
+	}
+	x := &pricing.Discount{Periods: d.Periods}
+	if d.Amount != nil || d.Currency != "" {
+		c, err := money.ParseCurrency(d.Currency)
+		if err != nil || c.Code() != d.Currency {
+			f.add(billing.Invalid("discount_currency", "must be an ISO 4217 code in upper case, such as EUR"))
+		} else if d.Amount == nil || *d.Amount <= 0 {
+			f.add(billing.Invalid("discount_amount", "must be a whole number of minor units, 1 or more, such as 500 for 5.00 EUR"))
+		} else {
+			x.Amount = money.New(*d.Amount, c)
+		}
+	}
+	if d.Percent != "" {
+		var err error
+		if x.Percent, err = pricing.ParsePercent(d.Percent); err != nil || x.Percent == 0 {
+			f.add(billing.Invalid("discount_percent", "must be more than 0 and less than 100, with at most 4 decimals, such as 7.5"))
+		}
+	}
+	return x
+}
+
+// terms returns the terms of a new subscription. Check finds what is wrong with them, except for a quantity of 0.
+func (f *form) terms(quantity *int, d *discountForm) (t pricing.Terms) {
+	if quantity != nil {
+		if t.Quantity = *quantity; t.Quantity == 0 {
+			f.add(billing.Invalid("quantity", "must be 1 or more"))
+		}
+	}
+	if x := f.discount(d); x != nil {
+		t.Discount = *x
+	}
+	return t
 }
 
 // periodOf parses the period number in a path.

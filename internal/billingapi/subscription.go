@@ -48,6 +48,8 @@ type subscriptionForm struct {
 	ID  string `json:"id" field:"subscription"`
 	SKU string `json:"sku"`
 	price
+	Quantity     *int               `json:"quantity"`
+	Discount     *discountForm      `json:"discount"`
 	PaymentDay   int                `json:"payment_day" empty:"no"`
 	Method       string             `json:"payment_method"`
 	Collection   billing.Collection `json:"collection" empty:"no"`
@@ -79,6 +81,7 @@ func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscrip
 	if f.ReminderDays != nil {
 		n.ReminderDays = *f.ReminderDays
 	}
+	n.Terms = x.terms(f.Quantity, f.Discount)
 	return f, n, errors.Join(x.err(), n.Check())
 }
 
@@ -124,18 +127,20 @@ func (s *server) getSubscription(w http.ResponseWriter, r *web.Request) error {
 type planForm struct {
 	SKU *string `json:"sku"`
 	price
-	From   string `json:"from" empty:"no"`
-	Notify bool   `json:"notify"`
+	Quantity *int          `json:"quantity"`
+	Discount *discountForm `json:"discount"`
+	From     string        `json:"from" empty:"no"`
+	Notify   bool          `json:"notify"`
 }
 
 // change returns the plan change, and adds errors for invalid fields to x.
 func (f *planForm) change(x *form) (c billing.Change) {
-	c = billing.Change{SKU: f.SKU, From: x.date("from", f.From), Notify: f.Notify}
+	c = billing.Change{SKU: f.SKU, Quantity: f.Quantity, Discount: x.discount(f.Discount), From: x.date("from", f.From), Notify: f.Notify}
 	if amount := x.amount(f.price); !amount.IsZero() {
 		c.Amount = &amount
 	}
-	if f.SKU == nil && f.price == (price{}) && (f.Notify || f.From != "") {
-		x.add(billing.Invalid("sku", "is missing: from and notify require sku or amount"))
+	if f.SKU == nil && f.price == (price{}) && f.Quantity == nil && (f.Notify && f.Discount == nil || f.From != "") {
+		x.add(billing.Invalid("sku", "is missing: from and notify require sku, amount or quantity"))
 	}
 	return c
 }

@@ -39,6 +39,9 @@ const (
 	locale
 	fallback
 	product
+	quantity
+	discount
+	discountPeriods
 	firstDetail // of the account, and those that follow it in party.Names
 	columns     = firstDetail + column(len(party.Names))
 )
@@ -50,7 +53,7 @@ const required = paymentMethod
 var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
-	"collection", "trial_days", "customer", "name", "locale", "fallback", "product",
+	"collection", "trial_days", "customer", "name", "locale", "fallback", "product", "quantity", "discount", "discount_periods",
 	"address_line1", "address_line2", "city", "company", "country", "postal_code", "state", "tax_id", // party.Names
 }
 

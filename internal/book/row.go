@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -135,10 +137,46 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	} else if t[paymentDay] == "" {
 		c.fault(paymentDay, "is missing")
 	}
+	n.Terms = c.priceTerms(t, n.Amount.Currency())
 	n.ReminderDays = c.number(reminderDays, t[reminderDays], billing.DefaultReminderDays)
 	n.Installments = c.number(installments, t[installments], 0)
 	n.TrialDays = c.number(trialDays, t[trialDays], 0)
 }
+
+// priceTerms reads the quantity and the discount, whose percentage may have a decimal comma, too.
+func (c *checker) priceTerms(t *texts, in money.Currency) (x price.Terms) {
+	x.Quantity = c.number(quantity, t[quantity], 0)
+	if t[quantity] != "" && x.Quantity == 0 && !c.bad[quantity] {
+		c.fault(quantity, "must be 1 or more")
+	}
+	if t[discountPeriods] != ever {
+		x.Discount.Periods = c.number(discountPeriods, t[discountPeriods], 0)
+	}
+	text := strings.ReplaceAll(t[discount], " ", "")
+	if text == "" || c.card(discount, t[discount]) || c.bad[currency] {
+		return x
+	}
+	number, percent := strings.CutSuffix(text, "%")
+	plain, problem := plainAmount(number, in.Exponent())
+	if percent {
+		plain, problem = strings.Replace(number, ",", ".", 1)+"%", ""
+	}
+	if problem != "" {
+		c.fault(discount, problem)
+		return x
+	}
+	d, err := price.ParseDiscount(plain, in)
+	if wrong, is := errors.AsType[*billing.FieldError](err); is {
+		c.fault(discount, wrong.Problem)
+		return x
+	}
+	d.Periods = x.Discount.Periods
+	x.Discount = d
+	return x
+}
+
+// ever is the number of a discount's periods that have no end, as an empty field is.
+const ever = "ever"
 
 func (c *checker) rules(n *billing.NewSubscription, t *texts) {
 	for _, p := range n.Problems() {

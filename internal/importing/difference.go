@@ -70,6 +70,14 @@ func ofSubscription(s *billing.Subscription, n *billing.NewSubscription, given f
 	} else if note("amount", plan.Amount.Decimal(), n.Amount.Decimal(), kept) {
 		c.Amount = &n.Amount
 	}
+	if note("quantity", strconv.Itoa(cmp.Or(plan.Quantity, s.Terms.Count())), strconv.Itoa(n.Terms.Count()), kept) {
+		c.Quantity = new(n.Terms.Count())
+	}
+	if stored := s.Left(); note("discount", stored.String(), n.Terms.Discount.String(), "") {
+		c.Discount = &n.Terms.Discount
+	} else if given("discount") {
+		note("discount_periods", strconv.Itoa(stored.Periods), strconv.Itoa(n.Terms.Discount.Periods), "another discount brings its periods with it")
+	}
 	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit && s.Interval.Unit != civil.Day &&
 		note("payment_day", strconv.Itoa(s.PaymentDay), strconv.Itoa(n.PaymentDay), "") {
 		c.PaymentDay = &n.PaymentDay

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/payout"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -46,6 +47,8 @@ func TestViews(t *testing.T) {
 		{"CardLink", view.CardLink("", "", processor.CardLink{}, nil), ""},
 		{"Subscription", view.Subscription(s), "next_due written_off written_off_sum"},
 		{"Plan", view.Pending(&billing.Plan{}), ""},
+		{"Discount", view.Discount(price.Discount{Percent: 1}), ""},
+		{"Price", view.Price(&price.Price{Terms: price.Terms{Quantity: 2}}), ""},
 		{"Upcoming", view.Upcoming(billing.Upcoming{}), ""},
 		{"OpenPeriod", view.Open(&billing.OpenPeriod{}), ""},
 		{"Period", view.Period(&billing.EndedPeriod{}), ""},

@@ -16,7 +16,7 @@ func Open(o *billing.OpenPeriod) Object {
 		return nil
 	}
 	return Object{"period", o.Period, "due_date", o.Due, "amount", o.Amount,
-		"currency", o.Amount.Currency().Code(), "payment_method?", o.Method, "intent?", o.Ref, "attempt", o.Attempt,
+		"currency", o.Amount.Currency().Code(), "price?", Price(o.Price), "payment_method?", o.Method, "intent?", o.Ref, "attempt", o.Attempt,
 		"by_fallback?", o.ByFallback(), // the period uses the account's fallback method
 		"state?", o.State, "pay_by?", o.PayBy, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", List(o.Attempts, attempt)}
 }
@@ -30,7 +30,7 @@ func Period(p *billing.EndedPeriod) Object {
 	return Object{"account", p.Account, "subscription", p.ID, "sku", p.SKU,
 		"period", p.Period, "ending", p.Ending, "due_date", p.Due, "ended_at", p.Ended, "detail?", p.Reason, // for human readers
 
-		"amount", p.Amount, "currency", p.Amount.Currency().Code(), "intent?", p.Ref,
+		"amount", p.Amount, "currency", p.Amount.Currency().Code(), "price?", Price(p.Price), "intent?", p.Ref,
 		"declined", List(p.Attempts, attempt)}
 }
 
@@ -42,7 +42,7 @@ func Receipt(r *billing.Receipt, installation string, reversals ...*billing.Reve
 		charge, note = "", r.Charge
 	}
 	v := Object{"id", r.Number(installation), "number?", r.InSeries, "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
-		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(),
+		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(), "price?", Price(r.Price),
 		"charge?", charge, "note?", note, "kind", r.Kind, "email?", r.Email, "expires_at?", r.Expires}
 	if refunded := Refunded(r, reversals); !refunded.IsZero() {
 		v = append(v, "refunded", refunded)

@@ -14,7 +14,8 @@ import (
 // Subscription returns the subscription.
 func Subscription(s *billing.Subscription) Object {
 	return Object{"id", s.ID, "account", s.Account, "version", s.Version, "sku", s.SKU, "email?", s.Email, "status", s.Status,
-		"amount", s.Amount, "currency", s.Amount.Currency().Code(), "pending?", Pending(s.Pending),
+		"amount", s.Amount, "currency", s.Amount.Currency().Code(), "quantity?", s.Terms.Quantity,
+		"discount?", Discount(s.Terms.Discount), "pending?", Pending(s.Pending),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method?", s.Method, "collection?", CollectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", DueOf(s), // the next period to be paid
@@ -61,7 +62,7 @@ func Pending(p *billing.Plan) Object {
 	if p == nil {
 		return nil
 	}
-	return Object{"sku", p.SKU, "amount", p.Amount, "currency", p.Amount.Currency().Code(), "from", p.From}
+	return Object{"sku", p.SKU, "amount", p.Amount, "currency", p.Amount.Currency().Code(), "quantity?", p.Quantity, "from", p.From}
 }
 
 // manual returns the manual payment that is recorded once the open period's intent is canceled.

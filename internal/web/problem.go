@@ -182,8 +182,12 @@ func givenIn(form reflect.Type, called string) (string, bool) {
 		if name != "" && called == cmp.Or(f.Tag.Get("field"), name) {
 			return name, true
 		}
-		if name != "" && f.Type.Kind() == reflect.Struct {
-			if inner, ok := givenIn(f.Type, called); ok {
+		of := f.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if name != "" && of.Kind() == reflect.Struct {
+			if inner, ok := givenIn(of, called); ok {
 				return name + "/" + inner, true
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
@@ -57,6 +58,8 @@ type Change struct {
 	Currency string // currency of the subscriptions; "" for any, or for the only one if Amount is set
 	SKU      *string
 	Amount   func(money.Currency) (money.Amount, error) // nil keeps the amount
+	Quantity *int
+	Discount func(money.Currency) (*price.Discount, error) // nil keeps it
 	From     civil.Date
 	Notify   bool
 
@@ -75,9 +78,15 @@ func (p *Change) apply(terms Terms, s *billing.Subscription, today civil.Date) (
 		return nil, billing.ErrUnchanged
 	}
 	was, own := *s, s.Pending != nil && s.Pending.SKU != s.SKU
-	c := billing.Change{SKU: p.SKU, From: p.From, Notify: p.Notify}
-	if c.SKU == nil {
+	c := billing.Change{SKU: p.SKU, Quantity: p.Quantity, From: p.From, Notify: p.Notify}
+	if c.SKU == nil && (p.Amount != nil || p.Quantity != nil) {
 		c.SKU = new(s.SKU)
+	}
+	if p.Discount != nil {
+		var err error
+		if c.Discount, err = p.Discount(s.Amount.Currency()); err != nil {
+			return nil, fmt.Errorf("subscription %s, in %s: %w", s.Name, s.Amount.Currency().Code(), err)
+		}
 	}
 	if p.Amount != nil {
 		amount, err := p.Amount(s.Amount.Currency())
@@ -91,7 +100,7 @@ func (p *Change) apply(terms Terms, s *billing.Subscription, today civil.Date) (
 	case err != nil:
 	case Same(&was, s):
 		err = billing.ErrUnchanged
-	case own:
+	case own && c.SKU != nil:
 		err = fmt.Errorf("subscription %s already changes to %s on %s: %w", s.Name, was.Pending.SKU, was.Pending.From, billing.ErrState)
 	}
 	return writes, err
@@ -136,12 +145,16 @@ func (v *Service) Plan(ctx context.Context, all ...*Change) (*Planned, error) {
 		}
 		was, p := *s, of[s.SKU][at]
 		p.first = cmp.Or(p.first, &was)
-		if p.Amount != nil && p.first.Amount.Currency() != s.Amount.Currency() {
-			return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, p.first.Name,
-				p.first.Amount.Currency().Code(), s.Name, s.Amount.Currency().Code())
-		}
 		writes, err := p.apply(v.terms, s, v.today(s))
-		switch {
+		inAmount := p.Amount != nil || p.Discount != nil && !s.Terms.Discount.Amount.IsZero()
+		if inAmount && p.first.Amount.Currency() != was.Amount.Currency() {
+			return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, p.first.Name,
+				p.first.Amount.Currency().Code(), s.Name, was.Amount.Currency().Code())
+		}
+		switch tooMuch, is := errors.AsType[*billing.FieldError](err); {
+		case is && tooMuch.Field == "discount":
+			plan.Left = append(plan.Left, fmt.Sprintf("subscription %s: %v", s.Name, err))
+			continue
 		case errors.Is(err, billing.ErrUnchanged):
 			continue
 		case errors.Is(err, billing.ErrState):
@@ -200,6 +213,11 @@ func sumMonths(all []*Sum) (wrong error) {
 // Apply applies the change to one of its subscriptions. changed is false if the change was
 // already applied.
 func (v *Service) Apply(ctx context.Context, n billing.Name, p *Change) (changed bool, err error) {
+	if p.Quantity != nil || p.Discount != nil {
+		if err := v.records.NeedFormat(ctx, billing.TermsFormat); err != nil {
+			return false, err
+		}
+	}
 	err = v.commit(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		return p.apply(v.terms, s, today)
 	})

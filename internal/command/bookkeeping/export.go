@@ -31,7 +31,7 @@ var (
 	accountColumns = append([]string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
 		"fallback_payment_method"}, party.Names[:]...)
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
-		"currency", "charge", "kind", "id", "number", "email", "refunded", "note"}
+		"currency", "charge", "kind", "id", "number", "email", "refunded", "note", "unit_amount", "quantity", "discount"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
 		"currency", "state", "reason", "charge", "refund"}
 )
@@ -116,11 +116,15 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 				if r.Kind == billing.External || r.Kind == billing.Overpayment {
 					note = r.Charge
 				}
-				return view.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", view.PeriodOf(r), "due_date", r.Due,
+				v := view.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", view.PeriodOf(r), "due_date", r.Due,
 					"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
 					"charge", r.Charge, "kind", r.Kind, "id", r.Number(s.Engine.Opened.Installation),
 					"number?", r.InSeries, "email", r.Email,
 					"refunded", view.Refunded(r, reversals.of(r)).Decimal(), "note?", note}
+				if x := r.Price; x != nil {
+					v = append(v, "unit_amount", x.Unit.Decimal(), "quantity", x.Terms.Count(), "discount", x.Discount.Decimal())
+				}
+				return v
 			})
 	case "periods":
 		return exportRows(w, asJSON, bar, periodColumns, sequence.Filter(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
@@ -255,7 +259,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns [
 func viewBookRow(s *billing.Subscription) view.Object {
 	// left is the number of installments to be paid, or 0 for no end. Import refuses a negative
 	// number, which means that the record is broken.
-	left := 0
+	left, discount := 0, s.Left()
 	if s.Installments > 0 {
 		left = s.Installments - s.Paid
 	}
@@ -263,5 +267,6 @@ func viewBookRow(s *billing.Subscription) view.Object {
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
 		"payment_method", s.Method, "next_payment_date?", view.DueOf(s), "interval", s.Interval.String(),
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
-		"installments?", left, "address?", s.Address, "collection?", view.CollectionOf(s)}
+		"installments?", left, "address?", s.Address, "collection?", view.CollectionOf(s),
+		"quantity?", s.Terms.Quantity, "discount?", discount.String(), "discount_periods?", discount.Periods}
 }

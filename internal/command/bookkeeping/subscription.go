@@ -6,6 +6,7 @@
 package bookkeeping
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
@@ -64,6 +66,7 @@ func (p *program) subscriptionLeaf(verb string, n session.Need,
 func (p *program) subscriptionCreate() *cobra.Command {
 	var n billing.NewSubscription
 	var amount, currency, interval string
+	var terms termsFlags
 	start, next := screen.DateFlag(), screen.DateFlag()
 	c := p.StoreLeaf("create "+subscriptionName,
 		session.Need{Create: true}, func(ctx context.Context, s *session.Session, _ []string) error {
@@ -82,8 +85,9 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		})
 	f := c.Flags()
 	f.StringVar(&n.SKU, "sku", "", "`SKU` that the customer subscribes to")
-	f.StringVar(&amount, "amount", "", "`AMOUNT` of each payment, such as 12.99")
+	f.StringVar(&amount, "amount", "", "`AMOUNT` of each payment, such as 12.99, or of one unit with --quantity")
 	f.StringVar(&currency, "currency", "", "ISO 4217 currency `CODE` of the amount")
+	terms.add(f, "")
 	f.IntVar(&n.PaymentDay, "payment-day", 0,
 		"`DAY` of the month, 1 to 31, or of the week, 1 (Monday) to 7, if the interval is in weeks; only of the first payment, if it is in days")
 	f.StringVar(&n.Method, "payment-method", "",
@@ -112,9 +116,17 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		if !f.Changed("payment-day") && n.TrialDays == 0 && n.Interval.Unit != civil.Day {
 			return screen.Usagef("--payment-day is missing; only a subscription with --trial-days or an interval in days can do without it")
 		}
-		if n.Amount, err = screen.ParseAmount(amount, currency); err != nil {
+		if n.Amount, err = screen.ParseAmount(amount, currency); err == nil {
+			err = terms.check(f)
+		}
+		if err != nil {
 			return err
 		}
+		discount, err := terms.in(n.Amount.Currency())
+		if err != nil {
+			return err
+		}
+		n.Terms = price.Terms{Quantity: terms.quantity, Discount: *cmp.Or(discount, new(price.Discount))}
 		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.Value, next.Value
 		return n.Check()
 	})
@@ -292,7 +304,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
 	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
-		"pending", pendingText(s),
+		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "pending", pendingText(s),
 		"every", s.Interval.String()+screen.Prefixed(", on day ", dayOf(s)), "period", s.Period, "due", view.DueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),

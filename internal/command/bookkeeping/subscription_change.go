@@ -24,6 +24,7 @@ type updateFlags struct {
 	set                          *pflag.FlagSet
 	sku, amount, method, address string
 	collection                   string
+	terms                        termsFlags
 	day, reminderDays            int
 	early, notify, yes, paidOnce bool
 	where                        []string
@@ -36,8 +37,9 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	u.set, u.from = f, screen.DateFlag()
 	f.StringVar(&u.sku, "sku", "", "`SKU` of the new plan, from the next period")
 	f.StringVar(&u.amount, "amount", "", "new `AMOUNT` in the subscription's currency")
-	f.Var(&u.from, "from", "with --sku or --amount: start with the first period due on this day or later")
-	f.BoolVar(&u.notify, "notify", false, "with --sku or --amount: tell the customer by mail")
+	u.terms.add(f, ", or none")
+	f.Var(&u.from, "from", "with --sku, --amount or --quantity: start with the first period due on this day or later")
+	f.BoolVar(&u.notify, "notify", false, "with a new --sku, --amount, --quantity or --discount: tell the customer by mail")
 	f.StringArrayVar(&u.where, "where", nil,
 		"`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
 	f.StringVar(&u.prices, "prices", "", "`FILE` with a price list: CSV with the columns sku, amount, and optionally currency and name")
@@ -65,18 +67,23 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 	f := u.set
 	c := billing.Change{PaymentDay: screen.Given(f, "payment-day", u.day), Method: screen.Given(f, "payment-method", u.method),
 		ReminderDays: screen.Given(f, "reminder-days", u.reminderDays), Address: screen.Given(f, "address", u.address),
-		Collection: screen.Given(f, "collection", billing.Collection(u.collection)), SKU: screen.Given(f, "sku", u.sku)}
-	plan := c.SKU != nil || f.Changed("amount") || u.prices != ""
+		Collection: screen.Given(f, "collection", billing.Collection(u.collection)), SKU: screen.Given(f, "sku", u.sku),
+		Quantity: screen.Given(f, "quantity", u.terms.quantity)}
+	if err := u.terms.check(f); err != nil {
+		return c, err
+	}
+	plan := c.SKU != nil || c.Quantity != nil || f.Changed("amount") || u.prices != ""
+	discount := u.terms.discount != ""
 	switch {
-	case c == (billing.Change{}) && !plan:
+	case c == (billing.Change{}) && !plan && !discount:
 		return c, screen.Usagef("%s: nothing to change; set at least one flag", p.Command)
 	case u.early && c.PaymentDay == nil:
 		return c, screen.Usagef("--early needs a new --payment-day")
-	case !plan && (u.notify || !u.from.Value.IsZero()):
-		return c, screen.Usagef("--from and --notify need a new --sku or --amount, or --prices")
+	case !plan && (u.notify && !discount || !u.from.Value.IsZero()):
+		return c, screen.Usagef("--from and --notify need a new --sku, --amount or --quantity, or --prices")
 	case u.yes && !f.Changed("where") && u.prices == "":
 		return c, screen.Usagef("--yes needs --where or --prices")
-	case u.prices != "" && (c != (billing.Change{}) || f.Changed("amount") || f.Changed("where")):
+	case u.prices != "" && (c != (billing.Change{}) || discount || f.Changed("amount") || f.Changed("where")):
 		return c, screen.Usagef("--prices cannot be combined with another change")
 	}
 	if c.Collection != nil {
@@ -107,7 +114,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			if u.prices != "" {
 				all, err = p.readPrices(u.prices, change)
 			} else {
-				all, err = planOf(u.set, u.where, change, u.amount)
+				all, err = u.plan(change)
 			}
 			if err != nil {
 				return err
@@ -131,6 +138,9 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			if err == nil && u.set.Changed("amount") {
 				change.Amount = new(money.Amount)
 				*change.Amount, err = screen.ParseMoney(u.amount, old.Amount.Currency())
+			}
+			if err == nil {
+				change.Discount, err = u.terms.in(old.Amount.Currency())
 			}
 			if err != nil {
 				return err

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -25,11 +24,12 @@ import (
 	"github.com/duesday/duesday/internal/view"
 )
 
-// planOf builds the plan change for many subscriptions from the flags. It parses the amount in each
+// plan builds the plan change for many subscriptions from the flags. It parses amounts in each
 // subscription's currency.
-func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount string) (*planChanges, error) {
-	c := &planchange.Change{SKU: change.SKU, From: change.From, Notify: change.Notify}
-	for _, text := range where {
+func (u *updateFlags) plan(change billing.Change) (*planChanges, error) {
+	f := u.set
+	c := &planchange.Change{SKU: change.SKU, Quantity: change.Quantity, From: change.From, Notify: change.Notify}
+	for _, text := range u.where {
 		name, value, _ := strings.Cut(text, "=")
 		switch {
 		case name == "sku" && c.Of == "" && value != "":
@@ -48,10 +48,13 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 	switch {
 	case c.Of == "":
 		return nil, screen.Usagef("--where must include sku=SKU")
-	case c.SKU == nil && !f.Changed("amount"):
-		return nil, screen.Usagef("--where needs a new --amount, a new --sku, or both")
+	case c.SKU == nil && c.Quantity == nil && u.terms.discount == "" && !f.Changed("amount"):
+		return nil, screen.Usagef("--where needs a new --amount, --sku, --quantity or --discount")
 	case f.Changed("amount"):
-		c.Amount = func(cur money.Currency) (money.Amount, error) { return screen.ParseMoney(amount, cur) }
+		c.Amount = func(cur money.Currency) (money.Amount, error) { return screen.ParseMoney(u.amount, cur) }
+	}
+	if u.terms.discount != "" {
+		c.Discount = u.terms.in
 	}
 	return &planChanges{list: []*planchange.Change{c}, of: "with SKU " + c.Of, source: "--where sku=" + c.Of,
 		hint: "--where currency=CODE"}, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/view"
 )
 
@@ -21,7 +22,8 @@ func pendingText(s *billing.Subscription) string {
 	if s.Pending == nil {
 		return ""
 	}
-	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + " from " + view.Date(s.Pending.From)
+	units := screen.Prefixed(" times ", screen.Positive(s.Pending.Quantity))
+	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + units + " from " + view.Date(s.Pending.From)
 }
 
 // sayChanged prints how a command changed a subscription. view.Changed returns the same as JSON
