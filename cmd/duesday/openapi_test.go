@@ -148,6 +148,10 @@ func TestOpenAPI_Examples(t *testing.T) {
 	send("replayDeliveries", "one", "since")
 	send("rotateEndpoint", "default")
 	send("deleteEndpoint", "")
+	for _, subscription := range []string{"123/gym", "123/sauna"} {
+		c.must("subscription", "cancel", subscription)
+	}
+	equal(t, "erased", send("eraseAccount", "default")["account"], any("123"))
 
 	equal(t, "examples that were not sent", strings.Join(e.Rest(), " "), "")
 	equal(t, "exit", stop().code, exitDone)

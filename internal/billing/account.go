@@ -67,6 +67,9 @@ func DecodeAccount(it store.Item) (*Account, error) {
 	return a, nil
 }
 
+// Erased returns the day on which the data of the account's person was erased, or "". Package person erases it.
+func (a *Account) Erased() string { return a.Raw.Str(schema.ErasedDate) }
+
 func (a *Account) attributes(c *codec) {
 	c.count(schema.ApplicationFee, &a.Payer.Fee, 0)
 	a.details(c)

@@ -121,6 +121,8 @@ func (e *Records) fits(ctx context.Context, a *Account,
 		return old, fmt.Errorf("subscription %s %w", old, ErrExists)
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, err
+	case a.Erased() != "":
+		return nil, fmt.Errorf("account %s: %w", a.ID, ErrErased)
 	case n.Email != "" && n.Email != a.Email:
 		return nil, Invalid("email", "account "+a.ID+" has another address; to change it, use account update")
 	case n.TimeZone != "" && n.TimeZone != a.TimeZone:

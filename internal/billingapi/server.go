@@ -64,6 +64,7 @@ func (s *server) subscribers() []web.Route {
 		route(key.Read, "listSubscriptions", "GET /v1/subscriptions", s.subscriptions),
 		route(key.Read, "getAccount", "GET /v1/accounts/{account}", s.getAccount),
 		route(key.Read, "listHistory", "GET /v1/accounts/{account}/history", s.history),
+		route(key.Admin, "eraseAccount", "POST /v1/accounts/{account}/erase", s.eraseAccount),
 		route(key.Admin, "exportAccount", "POST /v1/accounts/{account}/export", s.exportAccount),
 		route(key.Write, "updateAccount", "PATCH /v1/accounts/{account}", s.updateAccount),
 		route(key.Write, "attachPaymentMethod", "POST /v1/accounts/{account}/payment_methods", s.attach),

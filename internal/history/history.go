@@ -55,13 +55,30 @@ func Keep(r *billing.Records) {
 		if len(e.Changes) == 0 {
 			return nil, nil
 		}
-		kept, err := settings.Read(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		e.Actor, e.At = c.Actor, r.Now()
-		return []store.Write{store.Put(r.Table, e.item(e.At.AddDate(0, kept.HistoryMonths, 0)), store.Absent())}, nil
+		row, err := e.put(ctx, r)
+		return []store.Write{row}, err
 	})
+}
+
+// Note stores an entry about what was refused, with the context's actor and the current time. It commits for no call.
+func Note(ctx context.Context, r *billing.Records, e *Entry) error {
+	return store.Retry(ctx, "history", func() error {
+		row, err := e.put(ctx, r)
+		if err != nil {
+			return err
+		}
+		return r.Store.Commit(ctx, row)
+	})
+}
+
+// put returns the put of the entry's row, with the context's actor and the current time.
+func (e *Entry) put(ctx context.Context, r *billing.Records) (store.Write, error) {
+	kept, err := settings.Read(ctx, r)
+	e.Actor, e.At = "duesday", r.Now()
+	if c := call.Of(ctx); c != nil && c.Actor != "" {
+		e.Actor = c.Actor
+	}
+	return store.Put(r.Table, e.item(e.At.AddDate(0, kept.HistoryMonths, 0)), store.Absent()), err
 }
 
 // entryOf compares the items, and derives What from the commit's other writes.
@@ -201,6 +218,7 @@ var accountFields = [...]field{{name: "address.city", at: "city", in: schema.Bil
 	{name: "bounced", at: schema.EmailBounced, personal: true},
 	{name: "company", at: "company", in: schema.BillingDetails, personal: true}, {name: "connected_account", at: schema.ProcessorAccount},
 	{name: "customer", at: schema.Customer, personal: true}, {name: "email", at: schema.Email, personal: true},
+	{name: "erased_on", at: schema.ErasedDate},
 	{name: "fallback_payment_method", at: schema.Fallback, personal: true}, {name: "locale", at: schema.Locale},
 	{name: "name", at: schema.Name, personal: true}, {name: "payment_method", at: schema.PaymentMethod, personal: true},
 	{name: "tax_id", at: "tax_id", in: schema.BillingDetails, personal: true}, {name: "time_zone", at: schema.TimeZone}}

@@ -82,6 +82,7 @@ func TestViews(t *testing.T) {
 		{"Event", view.Event(&tracking.Event{}), "merchant"},
 		{"Job", view.Job(tracking.WaitingJob{}), ""},
 		{"Export", view.Export(&person.Data{Account: &billing.Account{}}), ""},
+		{"Erasure", view.Erasure(&person.Erasure{Account: &billing.Account{}}, true), ""},
 		{"StripeObject", view.StripeObject(tracking.Object{}), ""},
 	} {
 		schema := spec.Doc.Components.Schemas[x.schema].Value

@@ -1,4 +1,4 @@
-// Package person finds what a store has of one person, and exports it.
+// Package person finds what a store has of one person, exports it, and erases it.
 //
 // It does not reach the processor, backups, or what was sent to other systems.
 package person
@@ -34,7 +34,7 @@ type Data struct {
 
 // An Item is an item about the person.
 type Item struct {
-	Table string
+	Table *store.Table
 	store.Item
 }
 
@@ -46,11 +46,11 @@ type Request struct {
 
 // Export returns what the store has of the account's person. It scans four tables.
 func Export(ctx context.Context, r *billing.Records, account string) (*Data, error) {
-	s, err := newSearch(ctx, r, account)
+	s, a, err := of(ctx, r, account)
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{Installation: r.Opened.Installation, Account: s.account}
+	d := &Data{Installation: r.Opened.Installation, Account: a}
 	for it, err := range s.items(ctx) {
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func Export(ctx context.Context, r *billing.Records, account string) (*Data, err
 
 // add decodes the item. An unreadable item is only in Items.
 func (d *Data) add(it *Item, t *schema.Tables) {
-	switch it.Table {
+	switch it.Table.Name {
 	case t.Outbox.Name:
 		e, _ := outbox.Decode(it.Item) // with the readable attributes
 		d.Mail = append(d.Mail, e)

@@ -19,48 +19,57 @@ import (
 // metaAccount is the name of the account in the metadata that billing gives to Stripe's objects.
 const metaAccount = "duesday_account"
 
-// A search finds the items about one person. An event is about the person if it names the account, one of the
-// person's customers at Stripe, or the person's address.
+// A search finds the items about one or several persons. An event is about a person if it names an account, one of
+// the person's customers at Stripe, or the person's address.
 type search struct {
 	*billing.Records
-	account   *billing.Account
-	own       string              // the platform's Stripe account; "" if unknown
-	customers map[string]struct{} // <Stripe account>/<customer>
+	own                         string          // the platform's Stripe account; "" if unknown
+	accounts, emails, customers map[string]bool // emails in lower case; customers as <Stripe account>/<customer>
 }
 
-func newSearch(ctx context.Context, r *billing.Records, account string) (*search, error) {
+func newSearch(ctx context.Context, r *billing.Records) (*search, error) {
+	own, _, err := tracking.Pinned(ctx, r.Store, r.Tables)
+	return &search{r, own, map[string]bool{}, map[string]bool{}, map[string]bool{}}, billing.IgnoreNotFound(err)
+}
+
+func (s *search) add(a *billing.Account) {
+	s.accounts[a.ID] = true
+	s.addCustomer(cmp.Or(a.Payer.At, s.own), a.Payer.Customer)
+	if a.Email != "" {
+		s.emails[strings.ToLower(a.Email)] = true
+	}
+}
+
+func (s *search) addCustomer(at, customer string) {
+	if customer != "" {
+		s.customers[at+"/"+customer] = true
+	}
+}
+
+// of returns a search for one account's person.
+func of(ctx context.Context, r *billing.Records, account string) (*search, *billing.Account, error) {
 	a, err := r.Account(ctx, account)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &search{Records: r, account: a, customers: map[string]struct{}{}}
-	s.own, _, err = tracking.Pinned(ctx, r.Store, r.Tables)
-	s.add(cmp.Or(a.Payer.At, s.own), a.Payer.Customer)
-	return s, billing.IgnoreNotFound(err)
-}
-
-func (s *search) add(at, customer string) {
-	if at != "" && customer != "" {
-		s.customers[at+"/"+customer] = struct{}{}
+	s, err := newSearch(ctx, r)
+	if err == nil {
+		s.add(a)
 	}
+	return s, a, err
 }
 
-func (s *search) hasCustomer(at, customer string) bool {
-	_, has := s.customers[at+"/"+customer]
-	return has
-}
-
-// items yields the items about the person. Purchases come before events, because events may name a purchase's
+// items yields the items about the persons. Purchases come before events, because events may name a purchase's
 // customer.
 func (s *search) items(ctx context.Context) iter.Seq2[Item, error] {
 	t := &s.Tables
 	return func(yield func(Item, error) bool) {
 		for _, x := range []struct {
-			table string
+			table *store.Table
 			about func(store.Item) bool
-		}{{s.Table, s.aboutRecord}, {t.Outbox.Name, s.aboutMail}, {t.Tracking.Purchases.Name, s.aboutPurchase},
-			{t.Tracking.Events.Name, s.aboutEvent}} {
-			for it, err := range s.Store.Scan(ctx, store.Scan{Table: x.table}) {
+		}{{&t.RecurringPayments, s.aboutRecord}, {&t.Outbox, s.aboutMail}, {&t.Tracking.Purchases, s.aboutPurchase},
+			{&t.Tracking.Events, s.aboutEvent}} {
+			for it, err := range s.Store.Scan(ctx, store.Scan{Table: x.table.Name}) {
 				if (err != nil || x.about(it)) && !yield(Item{x.table, it}, err) || err != nil {
 					return
 				}
@@ -70,9 +79,12 @@ func (s *search) items(ctx context.Context) iter.Seq2[Item, error] {
 }
 
 func (s *search) aboutRecord(it store.Item) bool {
-	object, is := strings.CutPrefix(it.Str(schema.Object), "accounts/"+s.account.ID)
-	return it.Str(schema.PK) == billing.AccountPK(s.account.ID) ||
-		is && (object == "" || object[0] == '/') && strings.HasPrefix(it.Str(schema.PK), call.KeyPrefix)
+	pk := it.Str(schema.PK)
+	if strings.HasPrefix(pk, call.KeyPrefix) {
+		part := strings.Split(it.Str(schema.Object), "/")
+		return len(part) > 1 && part[0] == "accounts" && s.accounts[part[1]]
+	}
+	return pk == billing.AccountPK(billing.AccountOf(pk)) && s.accounts[billing.AccountOf(pk)]
 }
 
 // kindOf returns the prefix of the item's key that tells its kind.
@@ -85,12 +97,8 @@ func kindOf(it store.Item) string {
 }
 
 func (s *search) aboutMail(it store.Item) bool {
-	return it.Get(schema.Data).Map().Str(outbox.DataAccount) == s.account.ID
-}
-
-// isAddress reports whether the text is the person's address.
-func (s *search) isAddress(text string) bool {
-	return s.account.Email != "" && strings.EqualFold(text, s.account.Email)
+	e, _ := outbox.Decode(it)
+	return (e.Queue == outbox.Held || e.Queue == outbox.Mail) && s.accounts[e.Data[outbox.DataAccount]]
 }
 
 func (s *search) aboutPurchase(it store.Item) bool {
@@ -98,27 +106,30 @@ func (s *search) aboutPurchase(it store.Item) bool {
 	if err != nil {
 		return false
 	}
-	about := s.isAddress(p.Order.Email) || s.hasCustomer(p.StripeAccount, p.Customer) || s.hasCustomer(p.StripeAccount, p.Order.Customer)
+	customer := cmp.Or(p.Customer, p.Order.Customer)
+	about := s.emails[strings.ToLower(p.Order.Email)] || s.customers[p.StripeAccount+"/"+customer]
 	if about {
-		s.add(p.StripeAccount, cmp.Or(p.Customer, p.Order.Customer))
+		s.addCustomer(p.StripeAccount, customer)
 	}
 	return about
 }
 
 func (s *search) aboutEvent(it store.Item) bool {
 	e, err := tracking.DecodeEvent(it)
-	if err != nil || len(e.Body) == 0 {
-		return false
-	}
-	ours := bytes.Contains(e.Body, []byte(s.Opened.Installation)) // other installations may have an account with this ID
-	d := json.NewDecoder(bytes.NewReader(e.Body))
+	return err == nil && s.names(e.StripeAccount, e.Body)
+}
+
+// names reports whether the event's body is about one of the persons.
+func (s *search) names(at string, body []byte) bool {
+	ours := bytes.Contains(body, []byte(s.Opened.Installation)) // other installations may have an account with this ID
+	d := json.NewDecoder(bytes.NewReader(body))
 	for name := ""; ; {
 		token, err := d.Token()
 		if err != nil {
 			return false
 		}
 		text, _ := token.(string)
-		if s.isAddress(text) || s.hasCustomer(e.StripeAccount, text) || ours && name == metaAccount && text == s.account.ID {
+		if s.emails[strings.ToLower(text)] || s.customers[at+"/"+text] || ours && name == metaAccount && s.accounts[text] {
 			return true
 		}
 		name = text

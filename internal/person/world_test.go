@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ import (
 )
 
 // mark is in every personal value of the world's person, and nowhere else.
-const mark = "zqm"
+const mark = "zqmarkx7"
 
 // A world is a store with two persons, of whom the first has a mark in each personal value.
 type world struct {
@@ -48,7 +49,7 @@ const (
 	otherID  = "10010" // its keys begin like the person's
 	own      = "acct_own"
 	customer = "cus_person"
-	email    = "zqm.one@example.com"
+	email    = mark + ".one@example.com"
 )
 
 var engines = map[string]func(*world) store.Store{
@@ -86,6 +87,11 @@ func newWorld(t testing.TB, kind string) *world {
 }
 
 func (w *world) now() time.Time { return w.at }
+
+func (w *world) amount() money.Amount {
+	usd, _ := money.ParseCurrency("USD")
+	return money.New(1299, usd)
+}
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -245,4 +251,45 @@ func (w *world) sell(e *engine.Engine) {
 			w.Fatalf("%s: %+v, %v", body, v, err)
 		}
 	}
+}
+
+// all returns a text for each item of each table with everything in it, by its key. Bodies are unpacked.
+func (w *world) all() map[string]string {
+	w.Helper()
+	found := map[string]string{}
+	for _, t := range w.tables.All() {
+		for it, err := range w.store.Scan(w.Context(), store.Scan{Table: t.Name}) {
+			w.must(err)
+			text := spell(store.M(it))
+			if e, err := tracking.DecodeEvent(it); t.Name == w.tables.Tracking.Events.Name && err == nil {
+				text += string(e.Body)
+			}
+			found[fmt.Sprint(t.Name, " ", t.KeyOf(it))] = text
+		}
+	}
+	return found
+}
+
+// spell returns a text with every name and value in v.
+func spell(v store.Value) string {
+	parts := []string{v.Str(), v.Num(), v.Raw(), fmt.Sprint(v.Bool())}
+	for _, a := range v.Map() {
+		parts = append(parts, a.Name, spell(a.Value))
+	}
+	for _, e := range slices.Concat(v.List(), v.Elements()) {
+		parts = append(parts, spell(e))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// holders returns the keys of the items that contain the mark, in any case.
+func (w *world) holders() (keys []string) {
+	w.Helper()
+	for key, text := range w.all() {
+		if strings.Contains(strings.ToLower(key+text), mark) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }

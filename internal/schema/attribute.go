@@ -197,6 +197,7 @@ const (
 	PriceTerms = "PriceTerms" // of a subscription: quantity, discount and tax, as package price stores them
 	Price      = "Price"      // of a period, its record and its receipt: what they made of the unit amount; absent: that amount
 	Quantity   = "Quantity"   // of a pending change; absent: the quantity stays
+	ErasedDate = "ErasedDate" // of an account, and of the store's list: the day on which the person's data was erased
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -258,6 +259,7 @@ func Names() []string {
 		"tax_rate", "unit_amount",
 		EvidenceDate,
 		InvoicedTo,
-		EvidenceDate, Debit,
+		Debit,
+		ErasedDate,
 	}
 }

@@ -192,7 +192,7 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Pending, Changes, PriceTerms, Price), typed("S", TrialEnds),
 		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil, LookupDate, Salt,
 			AlteredDate),
-		typed("S", Number, Letter, Known), typed("L", Numbered), typed("M", Last, InvoicedTo),
+		typed("S", ErasedDate, Number, Letter, Known), typed("L", Numbered), typed("M", Last, InvoicedTo),
 		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate, Actor, RequestHash, Object, Token, Account),
 		typed("S", URL, Types, Secret, PreviousSecret, FailingDate, DeadDate, State))
 	return Description{Table: t, Attributes: attributes,

@@ -40,6 +40,8 @@ type Options struct {
 	// Automations carry out the actions of purchases. If none accepts an action, Duesday logs it
 	// and marks it done.
 	Automations []Automation
+	// Erases reports whether an event's body is about a person who was erased. It is then not stored. nil: none is.
+	Erases func(ctx context.Context, stripeAccount string, body []byte) (bool, error)
 	// Told returns writes for the commit that marks an action as done; nil: none.
 	Told func(context.Context, Action, *Purchase) ([]store.Write, error)
 }

@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,7 @@ type Event struct {
 	Received     time.Time   `json:"received"`         // time of the first arrival, by our clock
 	Applied      time.Time   `json:"applied,omitzero"` // time of the final decision; zero before that
 	Body         []byte      `json:"-"`                // the signed body, without client secrets; nil in lists
+	Erased       string      `json:"-"`                // SHA-256 of a body that was erased; "" if it was not
 
 	fetched string // JSON of the Object fetched for an applied thin event
 
@@ -153,7 +155,9 @@ func (e *Event) item() (store.Item, error) {
 	if e.Status.Final() {
 		c.it.Set(schema.TrackedExpiration, store.Int(e.expiration().Unix()))
 	}
-	if len(e.Body) > 0 {
+	if hash, err := hex.DecodeString(e.Erased); err == nil && len(hash) > 0 {
+		c.it.Set(schema.TrackedBody, store.B(append([]byte{formatErased}, hash...)))
+	} else if len(e.Body) > 0 {
 		room := packing.Get().(*[]byte)
 		body, err := pack(*room, e.Body)
 		if err != nil {
@@ -178,7 +182,11 @@ func (e *Event) expiration() time.Time {
 
 func eventOf(it store.Item) (*Event, error) {
 	e := from(it, (*Event).fields)
-	body, err := unpack(it.Get(schema.TrackedBody).Bytes())
+	packed := it.Get(schema.TrackedBody).Bytes()
+	if len(packed) > 0 && packed[0] == formatErased {
+		packed, e.Erased = nil, hex.EncodeToString(packed[1:])
+	}
+	body, err := unpack(packed)
 	if err != nil {
 		return nil, fmt.Errorf("event %s: cannot decode its stored body: %w", e.ID, err)
 	}

@@ -83,6 +83,13 @@ func (t *turn) file(ctx context.Context) (Verdict, error) {
 		filed.Status, filed.Reason, filed.Applied = t.status, t.reason, time.Time{}
 		if t.status.Final() {
 			filed.Applied = t.now()
+			if t.o.Erases != nil && len(filed.Body) > 0 { // until then, the body is needed
+				if is, err := t.o.Erases(ctx, filed.StripeAccount, filed.Body); err != nil {
+					return Verdict{}, err
+				} else if is {
+					filed.erase()
+				}
+			}
 		}
 		it, err := filed.item()
 		if err != nil {

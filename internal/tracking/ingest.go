@@ -101,6 +101,9 @@ func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
 	}
 	told, err := in.decode(e.Body)
+	if e.Erased != "" {
+		err = errors.New("the event's body was erased, because it was about a person who was erased")
+	}
 	if err != nil {
 		return Verdict{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
 	}

@@ -24,6 +24,7 @@ type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
 	Events        int          `json:"events"`                // events that were folded
 	Unread        int          `json:"unread"`                // events not folded because their bodies are not stored
+	Erased        int          `json:"erased,omitempty"`      // events not folded because a person's data was erased
 	Thin          int          `json:"thin"`                  // applied thin events whose fetched object is not stored, so not folded
 	Waiting       []string     `json:"waiting,omitempty"`     // up to 20 events that are not applied yet; replay applies one
 	Compared      int          `json:"compared"`              // payments and subscriptions whose first event is stored
@@ -90,6 +91,10 @@ func (b *rebuild) sortEvents(ctx context.Context, stripeAccounts []string, read 
 			r.Waiting = append(r.Waiting, e.ID)
 		}
 		if r == nil || !e.Status.Final() || e.Status == Refused {
+			continue
+		}
+		if e.Erased != "" {
+			r.Erased++
 			continue
 		}
 		decoded, err := b.decode(e.Body)

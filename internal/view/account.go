@@ -29,7 +29,7 @@ func Account(a *billing.Account) Object {
 		"customer?", a.Payer.Customer, // the processor's customer ID
 		"connected_account?", a.Payer.At, // omitted for the platform's own account
 		"application_fee?", a.Payer.Fee, // the platform's share of each charge, in hundredths of a percent
-		"created_at", a.Created,
+		"created_at", a.Created, "erased_on?", a.Erased(), // when the person's data was erased
 		"unfinished?", a.Copying} // not all subscriptions have the last change, so update the account again
 }
 

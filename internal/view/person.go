@@ -2,7 +2,9 @@ package view
 
 import (
 	"encoding/json"
+	"strings"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/store"
@@ -26,8 +28,24 @@ func Export(d *person.Data) Object {
 		"purchases", List(d.Purchases, Purchase),
 		"events", List(d.Events, func(e *tracking.Event) Object { return Object{"event", Event(e), "body?", string(e.Body)} }),
 		"stored", List(d.Items, func(it person.Item) Object {
-			return Object{"table", it.Table, "item", attributes(it.Item)}
+			return Object{"table", it.Table.Name, "item", attributes(it.Item)}
 		})}
+}
+
+// Erasure returns what was erased, or what would be with dry, and what keeps data about the person.
+func Erasure(x *person.Erasure, dry bool) Object {
+	out := []Object{{"what", "backups", "detail", "a restored backup has the data until store restore or reconcile erases it again"},
+		{"what", "deliveries", "detail", "receivers of webhooks and mail have what was sent to them"},
+		{"what", "exports", "detail", "files that were exported or imported before"}}
+	for _, c := range x.Customers {
+		at, id, _ := strings.Cut(c, "/")
+		out = append(out, Object{"what", "customer", "id", id, "stripe_account?", at, "detail",
+			"delete the customer at Stripe, in the Dashboard or with DELETE /v1/customers/" + id})
+	}
+	return Object{"account", x.Account.ID, "erased_on?", x.Account.Erased(), "dry_run?", dry, "changed", x.Changed,
+		"invoices", List(x.Invoices, func(r *billing.Receipt) Object {
+			return Object{"number?", r.InSeries, "processed_at", r.Processed, "expires_at?", r.Expires}
+		}), "not_reached", out}
 }
 
 // attributes returns an item or a map as it is stored. Binary values are in base64.

@@ -162,6 +162,7 @@ func nouns() map[string][2]view.Object {
 		"event_row":           {view.EventRow(full[tracking.EventRow]()), view.EventRow(tracking.EventRow{ID: "evt_1", At: at})},
 		"job":                 {view.Job(full[tracking.WaitingJob]()), view.Job(tracking.WaitingJob{ID: "fulfil/p", Action: tracking.ActionFulfil})},
 		"export":              {view.Export(exported), view.Export(&person.Data{Account: &billing.Account{ID: "1001", Created: at}})},
+		"erasure":             {view.Erasure(full[*person.Erasure](), true), view.Erasure(&person.Erasure{Account: &billing.Account{ID: "1001"}}, false)},
 		"card":                {view.Card(full[*processor.Card]()), view.Card(&processor.Card{})},
 		"card_link":           {view.CardLink("1001", "1", full[processor.CardLink](), []billing.Name{name}), view.CardLink("1001", "", processor.CardLink{URL: "https://pay.example/1"}, nil)},
 	}

@@ -138,6 +138,7 @@ func finish(ctx context.Context, r *billing.Records, id string) (*billing.Accoun
 // Edit commits change and the other writes if the account has not changed since Edit read it, and
 // returns the account. Edit calls change once for each try, also after a try with an unknown
 // outcome. If change returns billing.ErrUnchanged, Edit writes nothing and returns no error.
+// It returns billing.ErrErased for an erased account.
 func Edit(ctx context.Context, r *billing.Records, id string, change func(*billing.Account) error,
 	others ...store.Write) (a *billing.Account, err error) {
 	err = store.Retry(ctx, "account "+id, func() error {
@@ -149,6 +150,9 @@ func Edit(ctx context.Context, r *billing.Records, id string, change func(*billi
 		}
 		if err = change(a); errors.Is(err, billing.ErrUnchanged) {
 			return cmp.Or(call.Store(ctx, r.Store), err)
+		}
+		if err == nil && a.Erased() != "" {
+			err = fmt.Errorf("account %s: %w", id, billing.ErrErased)
 		}
 		if err != nil {
 			return err

@@ -95,7 +95,7 @@ func (e *Service[W]) takeOver(ctx context.Context, g processor.Setup) (taken boo
 		return e.takeOverOne(ctx, g)
 	}
 	a, err := account.Edit(ctx, e.Records, g.Account, func(now *billing.Account) error {
-		if !now.Payer.Same(processor.Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
+		if !now.Payer.Same(processor.Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) || now.Erased() != "" {
 			return billing.ErrUnchanged
 		}
 		now.Method, now.Given = g.Card.Method, g.Card.Made

@@ -232,6 +232,12 @@ func (c *Comparison) account(ctx context.Context, old *billing.Account, each fun
 	} else if err != nil {
 		return ignoreUnreadable(err)
 	}
+	if old.Erased() != "" {
+		if now.Erased() == "" {
+			each(Change{n, "its person's data was erased", "account erase " + old.ID + " --confirm " + old.ID})
+		}
+		return nil
+	}
 	r.note(now.Email != old.Email, "address", "email", old.Email)
 	r.note(now.TimeZone != old.TimeZone, "time zone", "time-zone", old.TimeZone)
 	r.note(now.Name != old.Name, "name", "name", old.Name)

@@ -31,6 +31,9 @@ func (c *Cards) CardLink(ctx context.Context, account, subscription string) (pro
 	if err != nil {
 		return processor.CardLink{}, fmt.Errorf("account %s: %w", account, err)
 	}
+	if a.Erased() != "" {
+		return processor.CardLink{}, fmt.Errorf("account %s: %w", account, billing.ErrErased)
+	}
 	currency, err := c.linkCurrency(ctx, account, subscription)
 	if err != nil {
 		return processor.CardLink{}, err

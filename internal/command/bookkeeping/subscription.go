@@ -38,7 +38,7 @@ func Commands(of *session.Program) []*cobra.Command {
 	return []*cobra.Command{
 		p.importCommand(), subscription,
 		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
-			p.accountCardLink(), p.accountExport()),
+			p.accountCardLink(), p.accountErase(), p.accountExport()),
 		session.Group("receipt", p.receiptList(), p.receiptShow(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
 		p.reportCommand(), p.exportCommand(), p.proveCommand(), p.historyCommand(),
 	}

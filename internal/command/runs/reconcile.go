@@ -29,6 +29,7 @@ func (p *program) reconcileCommand() *cobra.Command {
 // An adoption is what reconcile did.
 type adoption struct {
 	charges, sent, released int
+	erased                  int // accounts that were erased again
 	changes                 []replaced.Change
 	meta                    billing.Meta
 	failed                  error // of charges that were not adopted
@@ -48,6 +49,9 @@ func (p *program) adopt(ctx context.Context, s *session.Session, old string) (a 
 	given := old != ""
 	if a.meta.Aside != "" {
 		old = cmp.Or(old, "pebble:"+a.meta.Aside)
+	}
+	if a.erased, err = p.EraseAgain(ctx, s, old); err != nil {
+		return a, err
 	}
 	if old != "" {
 		a.changes, a.sent, a.released, err = p.compareOld(ctx, s, old)
@@ -88,7 +92,7 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 	if !a.meta.Charging {
 		p.Say("charging is still off; to turn it on, run: %s", p.Hint("charging on"))
 	}
-	return p.JSON(view.Object{"adopted", a.charges, "charging", a.meta.Charging, "held", held, "sent_before?", a.sent, "released?", a.released,
+	return p.JSON(view.Object{"adopted", a.charges, "charging", a.meta.Charging, "held", held, "sent_before?", a.sent, "released?", a.released, "erased_again?", a.erased,
 		"changed", view.List(a.changes, func(c replaced.Change) view.Object {
 			return view.Object{"of", c.Of(), "change", c.What, "command", c.Redo}
 		})})

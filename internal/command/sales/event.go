@@ -41,6 +41,9 @@ func (p *program) eventShow() *cobra.Command {
 			if told, err := event.Decode(e.Body); err == nil { // the body has more fields than the row
 				e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
 			}
+			if body && e.Erased != "" {
+				return fmt.Errorf("event %s has no body, because the person's data was erased; its SHA-256 was %s", e.ID, e.Erased)
+			}
 			if body {
 				text := string(e.Body)
 				if p.TTY(p.Raw) {
@@ -94,10 +97,10 @@ func (p *program) rebuildCommand() *cobra.Command {
 		for _, r := range all {
 			differences = append(differences, r.Differences...)
 		}
-		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD",
+		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "ERASED", "COMPARED", "NOT COMPARED", "AHEAD",
 			"DIFFERENT", "WAITING"}
 		_, err = screen.List(p.Screen, sequence.Of(all), screen.Itself[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
-			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
+			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Erased, r.Compared, r.Partial, r.Ahead,
 				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
 		for _, r := range all {

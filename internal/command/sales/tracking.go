@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
@@ -137,7 +138,7 @@ func Track(ctx context.Context, p *session.Program, s *session.Session, t *confi
 	o.Shared, o.EndedBy = s.Shared, settings.EndedBy
 	o.UnsubscribeAfter = time.Duration(settings.UnsubscribeMinutes) * time.Minute
 	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.Store, s.Tables, p.Now, s.Log, meta.Installation
-	o.Own, o.Live, o.Decode = f.Own, f.Live, event.Decode
+	o.Own, o.Live, o.Decode, o.Erases = f.Own, f.Live, event.Decode, person.Later(s.Engine.Records)
 	if f.Service, err = tracking.Open(ctx, o); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package storing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,17 @@ func (p *program) storeRestore() *cobra.Command {
 			return err
 		}
 		p.Say("%s is now the store as it was at %s.", p.Config.Store, r.Made.Format(time.RFC3339))
+		erased := 0
+		if r.Meta.Moved == "" {
+			err = p.With(ctx, session.Need{}, func(s *session.Session) (err error) {
+				erased, err = p.EraseAgain(ctx, s, screen.Prefixed("pebble:", r.Aside))
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("the store was restored, but accounts that were erased since the backup are not erased again: %w; run: %s",
+					err, p.Hint("reconcile"))
+			}
+		}
 		if r.Aside != "" {
 			p.Say("The previous store is now %s.", r.Aside)
 		}
@@ -108,7 +120,7 @@ func (p *program) storeRestore() *cobra.Command {
 				"  %s\n  %s\n  %s", p.Hint("reconcile"), p.Hint("verify"), p.Hint("charging on"))
 		}
 		return p.JSON(view.Object{"store", p.Config.Store, "backup", from, "made", r.Made, // the backup's time
-			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, "last_numbers?", r.Known, // the store that was replaced
+			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, "erased_again?", erased, "last_numbers?", r.Known, // the store that was replaced
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // the store was moved elsewhere before the backup
 	})

@@ -1,0 +1,98 @@
+package person
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// list yields the accounts that were erased.
+func list(ctx context.Context, r *billing.Records, each func(account string) error) error {
+	for it, err := range r.Store.Query(ctx, store.Query{Table: r.Table, Partition: ListPK}) {
+		if err == nil {
+			err = each(it.Str(schema.SK))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Later returns the function for tracking.Options.Erases. It reads the list of erased accounts once a minute.
+func Later(r *billing.Records) func(ctx context.Context, at string, body []byte) (bool, error) {
+	var mu sync.Mutex
+	var erased *search // guarded by mu
+	var read time.Time // guarded by mu
+	return func(ctx context.Context, at string, body []byte) (bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := r.Now(); erased == nil || now.Sub(read).Abs() > time.Minute {
+			s, err := newSearch(ctx, r)
+			if err != nil {
+				return false, err
+			}
+			err = list(ctx, r, func(account string) error {
+				a, err := r.Account(ctx, account)
+				if err == nil {
+					s.add(a)
+				}
+				return billing.IgnoreNotFound(err)
+			})
+			if err != nil {
+				return false, err
+			}
+			erased, read = s, now
+		}
+		return len(erased.accounts) > 0 && erased.names(at, body), nil
+	}
+}
+
+// Again erases the accounts that this store or the one that it replaced had erased, because a backup brings their
+// data back. It returns the number of accounts, and the RefusedErrors of those that it must leave. They stay in the
+// list, so the next call tries again. old may be nil.
+func Again(ctx context.Context, r, old *billing.Records) (n int, left []error, err error) {
+	again := func(account string) error {
+		a, err := r.Account(ctx, account)
+		if err != nil || a.Erased() != "" && bare(a.Raw).Equal(a.Raw) {
+			return billing.IgnoreNotFound(err)
+		}
+		_, err = Erase(ctx, r, account, false)
+		if errors.As(err, new(*RefusedError)) {
+			left = append(left, err)
+			return (&search{Records: r}).remember(ctx, account)
+		}
+		if err == nil {
+			n++
+		}
+		return err
+	}
+	seen := map[string]bool{}
+	for _, from := range []*billing.Records{r, old} {
+		if from == nil {
+			continue
+		}
+		err := list(ctx, from, func(account string) error {
+			if seen[account] {
+				return nil
+			}
+			seen[strings.Clone(account)] = true
+			return again(account)
+		})
+		if err != nil {
+			return n, left, err
+		}
+	}
+	return n, left, nil
+}
+
+// remember adds the account to the list.
+func (s *search) remember(ctx context.Context, account string) error {
+	return store.Retry(ctx, "account "+account, func() error { return s.Store.Commit(ctx, s.listed(account)) })
+}
