@@ -52,8 +52,8 @@ func newStripeCLI(t *testing.T, o stripefake.Options) *stripeCLI {
 	return c
 }
 
-// ask sends a request of somebody's who is not Duesday, and returns the object.
-func (c *stripeCLI) ask(method, path, params string) map[string]any {
+// ask sends a request of somebody's who is not Duesday, perhaps at a connected account, and returns the object.
+func (c *stripeCLI) ask(method, path, params string, at ...string) map[string]any {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, strings.NewReader(params))
 	if err != nil {
@@ -61,6 +61,9 @@ func (c *stripeCLI) ask(method, path, params string) map[string]any {
 	}
 	r.Header.Set("Authorization", "Bearer "+c.key)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if account := strings.Join(at, ""); account != "" {
+		r.Header.Set("Stripe-Account", account)
+	}
 	status, text, _ := c.send(r)
 	var o map[string]any
 	if err := json.Unmarshal([]byte(text), &o); err != nil || status != http.StatusOK {

@@ -33,7 +33,7 @@ var (
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
 		"currency", "charge", "kind", "id", "number", "email", "refunded", "note", "unit_amount", "quantity", "discount"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
-		"currency", "state", "reason", "charge", "refund"}
+		"currency", "state", "reason", "charge", "refund", "processed_at", "number"}
 )
 
 type exportFlags struct {

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/stripefake"
+)
+
+// A gymYear is a gym with members in four currencies, at its own Stripe account and at a partner's.
+type gymYear struct {
+	*stripeCLI
+	*rand.Rand
+	members  int
+	disputes []string
+}
+
+const partner = "acct_partner"
+
+func newGymYear(t *testing.T, members int) *gymYear {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip("NOT TESTED: examples/gym/recompute.py needs python3")
+	}
+	y := &gymYear{stripeCLI: newStripeCLI(t, stripefake.Options{}), Rand: rand.New(rand.NewPCG(29, uint64(members))), members: members}
+	y.clock.Set(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC))
+	if err := y.fake.Connect(partner, ""); err != nil {
+		t.Fatal(err)
+	}
+	var book strings.Builder
+	book.WriteString(header)
+	for i := range members {
+		currency, amount := []string{"EUR", "GBP", "JPY", "KWD"}[i%4], []string{"39.90", "29.00", "4800", "12.350"}[i%4]
+		card := "pm_card_visa"
+		switch {
+		case i%11 == 3:
+			card = "pm_card_visa_chargeDeclined"
+		case i%13 == 4:
+			card = "pm_card_pendingRefund"
+		case i%5 == 0:
+			card = "" // given below, at the partner's
+		}
+		fmt.Fprintf(&book, "m%d,m%d@example.com,1,%s,%s,%s,%d,%s\n", i, i, []string{"gym", "pool", "both"}[i%3], amount, currency, 1+y.IntN(28), card)
+	}
+	y.must("store", "create")
+	y.must("settings", "set", "receipt-months=0")
+	y.must("import", y.file("book.csv", book.String()))
+	for i := 0; i < members; i += 5 {
+		y.must("account", "attach", fmt.Sprint("m", i), "--connected", partner, "--fee", "2.5%", "--payment-method", "pm_card_visa")
+	}
+	return y
+}
+
+// day runs the payments of one day, with all else that happens on it.
+func (y *gymYear) day(n int) {
+	y.t.Helper()
+	if r := y.run("run", "payments"); r.code != exitDone && r.code != exitPerson {
+		y.t.Fatalf("day %d: exit %d\n%s%s", n, r.code, r.errors, r.out)
+	}
+	member := fmt.Sprint("m", y.IntN(y.members))
+	switch receipts := y.list("receipt", "list", member); {
+	case len(receipts) == 0:
+		y.must("account", "attach", member, "--payment-method", "pm_card_visa") // a card was declined, or is not due yet
+	case n%3 == 0:
+		paid := receipts[y.IntN(len(receipts))].(map[string]any)
+		y.refund(member, paid)
+	case n%10 == 1:
+		_, intent, found := strings.Cut(receipts[0].(map[string]any)["charge"].(string), "/")
+		if !found {
+			intent = receipts[0].(map[string]any)["charge"].(string)
+		}
+		if id, err := y.fake.Dispute(intent, ""); err == nil {
+			y.disputes = append(y.disputes, id)
+		}
+	}
+	if len(y.disputes) > 0 && n%10 == 6 {
+		if err := y.fake.CloseDispute(y.disputes[0], []string{"won", "lost"}[n/10%2]); err != nil {
+			y.t.Fatal(err)
+		}
+		y.disputes = y.disputes[1:]
+	}
+	if n%7 == 0 {
+		for _, at := range []string{"", partner} {
+			if ids := y.fake.PayOut(stripefake.Payout{Account: at}); n%28 == 14 && len(ids) > 0 {
+				if err := y.fake.FailPayout(ids[0]); err != nil {
+					y.t.Fatal(err)
+				}
+			}
+		}
+	}
+	y.clock.Set(y.clock.Now().AddDate(0, 0, 1))
+}
+
+// refund refunds a payment, or a third of it. One that has nothing left is refused.
+func (y *gymYear) refund(member string, paid map[string]any) {
+	args := []string{"receipt", "refund", member + "/1", "--period", fmt.Sprint(paid["period"])}
+	if y.IntN(2) == 0 {
+		args = append(args, "--amount", map[string]string{"EUR": "13.30", "GBP": "9.67", "JPY": "1600", "KWD": "4.120"}[paid["currency"].(string)])
+	}
+	y.run(args...)
+}
+
+// closes writes what an accountant asks for: the product's files, and the processor's.
+func (y *gymYear) closes(dir string, months int) {
+	y.t.Helper()
+	last := time.Date(2026, time.Month(months), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
+	for name, args := range map[string][]string{
+		"journal.csv":  {"report", "--from", "2026-01", "--to", last, "--csv"},
+		"payouts.csv":  {"report", "--payouts", "2026-01-01", "--csv"},
+		"receipts.csv": {"export", "receipts"},
+		"refunds.csv":  {"export", "refunds"},
+	} {
+		y.write(dir, name, y.must(args...))
+	}
+	var ledger, bank strings.Builder
+	for x := range y.fake.Ledger() {
+		line, err := json.Marshal(x)
+		if err != nil {
+			y.t.Fatal(err)
+		}
+		ledger.Write(append(line, '\n'))
+	}
+	y.write(dir, "ledger.jsonl", ledger.String())
+	for _, at := range []string{"", partner} {
+		for more, after := true, ""; more; {
+			list := y.ask("GET", "/v1/payouts?limit=100"+after, "", at)
+			for _, p := range list["data"].([]any) {
+				line, err := json.Marshal(p)
+				if err != nil {
+					y.t.Fatal(err)
+				}
+				bank.Write(append(line, '\n'))
+				after = "&starting_after=" + p.(map[string]any)["id"].(string)
+			}
+			more = list["has_more"].(bool)
+		}
+	}
+	y.write(dir, "bank.jsonl", bank.String())
+}
+
+func (y *gymYear) write(dir, name, text string) {
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// recompute runs the example's script, which shares no code with the product.
+func (y *gymYear) recompute(dir string) (string, error) {
+	file, err := filepath.Abs("../../examples/gym/recompute.py")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	out, err := exec.Command("python3", "-W", "error", file, dir).CombinedOutput()
+	return string(out), err
+}
+
+// TestGymYear: an accountant closes the year of a gym. Journal, taxes and payouts are what a script of 100 lines
+// recomputes from the exports and the processor's ledger. The script finds one wrong digit in each file.
+func TestGymYear(t *testing.T) {
+	soaktest.Long(t)
+	members, months := 20, 3
+	if soaktest.On() {
+		members, months = 300, 12
+	}
+	y := newGymYear(t, members)
+	end := time.Date(2026, time.Month(1+months), 1, 0, 0, 0, 0, time.UTC)
+	for n := 1; y.clock.Now().Before(end); n++ {
+		y.day(n)
+	}
+	for _, id := range y.disputes {
+		if err := y.fake.CloseDispute(id, "lost"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	y.fake.PayOut(stripefake.Payout{})
+	y.fake.PayOut(stripefake.Payout{Account: partner})
+	dir := t.TempDir()
+	y.closes(dir, months+1)
+	text, err := y.recompute(dir)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Logf("%d members, %d months:\n%s", members, months, text)
+	for name, c := range map[string]struct{ number, says string }{ // the first one that is found
+		"journal.csv":  {`[1-9]\d*\.\d\d,0\.00,`, "journal: collected ("},
+		"receipts.csv": {`\d\d\.\d\d,EUR`, "receipts and the processor's charges ("},
+		"refunds.csv":  {`\d\.\d\d,(EUR|GBP)`, "refunds and the processor's refunds ("},
+		"payouts.csv":  {`\d\d\.\d\d,EUR,pi_`, "receipts in payouts 2026"},
+		"ledger.jsonl": {`"amount":\d\d`, "receipts and the processor's charges ("},
+		"bank.jsonl":   {`"amount":\d\d`, "payouts at the bank po_"},
+	} {
+		good, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := regexp.MustCompile(c.number).FindIndex(good)
+		if at == nil {
+			t.Fatalf("%s has no %s", name, c.number)
+		}
+		digit := at[0] + bytes.IndexAny(good[at[0]:at[1]], "0123456789")
+		bad := slices.Clone(good)
+		bad[digit] = '1' + (bad[digit]-'0')%9
+		y.write(dir, name, string(bad))
+		if text, err := y.recompute(dir); err == nil || !strings.Contains(text, c.says) {
+			t.Errorf("%s with another digit: %v\n%s", name, err, text)
+		}
+		y.write(dir, name, string(good))
+	}
+}
