@@ -183,6 +183,7 @@ func TestGymYear(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	y.run("run", "payments") // records them
 	y.fake.PayOut(stripefake.Payout{})
 	y.fake.PayOut(stripefake.Payout{Account: partner})
 	dir := t.TempDir()
