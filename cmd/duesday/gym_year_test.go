@@ -28,11 +28,16 @@ type gymYear struct {
 
 const partner = "acct_partner"
 
-func newGymYear(t *testing.T, members int) *gymYear {
+func needsPython(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("CI") != "true" {
 		t.Skip("NOT TESTED: examples/gym/recompute.py needs python3")
 	}
+}
+
+func newGymYear(t *testing.T, members int) *gymYear {
+	t.Helper()
+	needsPython(t)
 	y := &gymYear{stripeCLI: newStripeCLI(t, stripefake.Options{}), Rand: rand.New(rand.NewPCG(29, uint64(members))), members: members}
 	y.clock.Set(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC))
 	if err := y.fake.Connect(partner, ""); err != nil {
@@ -149,17 +154,21 @@ func (y *gymYear) closes(dir string, months int) {
 	y.write(dir, "bank.jsonl", bank.String())
 }
 
-func (y *gymYear) write(dir, name, text string) {
+func (y *gymYear) write(dir, name, text string) { writeBook(y.t, dir, name, text) }
+
+func writeBook(t *testing.T, dir, name, text string) {
+	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		y.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
 // recompute runs the example's script, which shares no code with the product.
-func (y *gymYear) recompute(dir string) (string, error) {
+func recompute(t *testing.T, dir string) (string, error) {
+	t.Helper()
 	file, err := filepath.Abs("../../examples/gym/recompute.py")
 	if err != nil {
-		y.t.Fatal(err)
+		t.Fatal(err)
 	}
 	out, err := exec.Command("python3", "-W", "error", file, dir).CombinedOutput()
 	return string(out), err
@@ -188,7 +197,7 @@ func TestGymYear(t *testing.T) {
 	y.fake.PayOut(stripefake.Payout{Account: partner})
 	dir := t.TempDir()
 	y.closes(dir, months+1)
-	text, err := y.recompute(dir)
+	text, err := recompute(t, dir)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -213,9 +222,57 @@ func TestGymYear(t *testing.T) {
 		bad := slices.Clone(good)
 		bad[digit] = '1' + (bad[digit]-'0')%9
 		y.write(dir, name, string(bad))
-		if text, err := y.recompute(dir); err == nil || !strings.Contains(text, c.says) {
+		if text, err := recompute(t, dir); err == nil || !strings.Contains(text, c.says) {
 			t.Errorf("%s with another digit: %v\n%s", name, err, text)
 		}
 		y.write(dir, name, string(good))
+	}
+}
+
+// taxedBooks are the books of a receipt with 19 % on top, which was refunded in two parts, and of one with 7 %
+// included.
+var taxedBooks = map[string]string{
+	"receipts.csv": "id,number,kind,processed_at,amount,currency,charge,net,tax,tax_rate,tax_mode,tax_country,tax_note\n" +
+		"a,R-2026-000001,charge,2026-03-15,15.46,EUR,pi_1,12.99,2.47,19,exclusive,DE,\n" +
+		"b,R-2026-000002,charge,2026-03-15,10.70,EUR,pi_2,10.00,0.70,7,inclusive,DE,\n",
+	"refunds.csv": "id,number,kind,state,processed_at,amount,currency,charge,refund\n" +
+		"1,R-2026-000003,refund,succeeded,2026-03-31,5.00,EUR,pi_1,re_1\n2,R-2026-000004,refund,succeeded,2026-04-01,10.46,EUR,pi_1,re_2\n",
+	"journal.csv": "month,currency,collected,outside,refunded\n2026-03,EUR,26.16,0.00,5.00\n2026-04,EUR,0.00,0.00,10.46\n",
+	"taxes.csv": "month,country,rate,note,currency,tax,refunded_tax\n2026-03,DE,19,,EUR,2.47,0.80\n2026-03,DE,7,,EUR,0.70,0.00\n" +
+		"2026-04,DE,19,,EUR,0.00,1.67\n",
+	"payouts.csv": "payout,own,kind,currency,gross,net,charged,receipt\npo_1,yes,charge,EUR,15.46,15.46,15.46,a\n" +
+		"po_1,yes,charge,EUR,10.70,10.70,10.70,b\npo_1,yes,refund,EUR,-5.00,-5.00,,a\npo_1,yes,refund,EUR,-10.46,-10.46,,a\n",
+	"ledger.jsonl": `{"type":"charge","id":"ch_1","payment_intent":"pi_1","amount":1546,"currency":"eur","status":"succeeded","metadata":{"duesday_installation":"x"}}
+{"type":"charge","id":"ch_2","payment_intent":"pi_2","amount":1070,"currency":"eur","status":"succeeded","metadata":{"duesday_installation":"x"}}
+{"type":"refund","id":"re_1","amount":500,"currency":"eur","status":"succeeded","metadata":{"duesday_installation":"x"}}
+{"type":"refund","id":"re_2","amount":1046,"currency":"eur","status":"succeeded","metadata":{"duesday_installation":"x"}}
+`,
+	"bank.jsonl": `{"id":"po_1","amount":1070,"currency":"eur"}` + "\n",
+}
+
+// TestRecompute_Taxes: the script computes each tax from its rate, and what refunds give back. One cent is found.
+func TestRecompute_Taxes(t *testing.T) {
+	t.Parallel()
+	needsPython(t)
+	dir := t.TempDir()
+	for name, text := range taxedBooks {
+		writeBook(t, dir, name, text)
+	}
+	if text, err := recompute(t, dir); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, c := range []struct{ name, was, is, says string }{
+		{"receipts.csv", "12.99,2.47", "12.98,2.48", "taxes of receipts a"},
+		{"receipts.csv", "10.00,0.70", "9.95,0.75", "taxes of receipts b"},
+		{"receipts.csv", "12.99,2.47", "12.99,2.46", "taxes of receipts a"},
+		{"taxes.csv", "0.70,0.00", "0.71,0.00", "taxes by month ('2026-03', 'DE', '7', '', 'EUR')"},
+		{"taxes.csv", "2.47,0.80", "2.47,0.81", "taxes of refunds ('2026-03', 'DE', '19', '', 'EUR')"},
+		{"receipts.csv", "R-2026-000002", "R-2026-000005", "numbers R-2026-000002"},
+	} {
+		writeBook(t, dir, c.name, strings.Replace(taxedBooks[c.name], c.was, c.is, 1))
+		if text, err := recompute(t, dir); err == nil || !strings.Contains(text, c.says) {
+			t.Errorf("%s with %s: %v\n%s", c.name, c.is, err, text)
+		}
+		writeBook(t, dir, c.name, taxedBooks[c.name])
 	}
 }

@@ -53,6 +53,10 @@ def decimal(minor, currency):
     return Decimal(minor).scaleb(-exponent.get(currency.upper(), 2))
 
 
+def half_up(amount, currency):
+    return amount.quantize(decimal(1, currency), ROUND_HALF_UP)
+
+
 def intent(charge):
     return charge.rsplit("/", 1)[-1]                         # acct_…/pi_… of a connected account
 
@@ -80,7 +84,25 @@ numbers = sorted(r["number"] for r in receipts + refunds if r["number"])
 series = collections.Counter(n.rsplit("-", 1)[0] for n in numbers)
 compare("numbers", collections.Counter(numbers), collections.Counter(f"{s}-{i:06}" for s, n in series.items() for i in range(1, n + 1)))
 
-# 4. The payouts: their rows add up to what the bank booked, and they contain each receipt.
+# 4. Taxes: of each receipt from its rate, and of what refunds gave back. A country's sums are one line of the table.
+group = lambda r, at: (at[:7], r["tax_country"], r["tax_rate"], r["tax_note"], r["currency"])
+taxed = [r for r in receipts if r.get("tax_rate")]
+for r in taxed:
+    rate = Decimal(r["tax_rate"]) / 100
+    r["must"] = half_up(r["net"] * rate if r["tax_mode"] == "exclusive" else r["amount"] * rate / (1 + rate), r["currency"])
+compare("taxes of receipts", {r["id"]: (r["tax"], r["net"] + r["tax"]) for r in taxed}, {r["id"]: (r["must"], r["amount"]) for r in taxed})
+if taxed:
+    table_of = lambda column: add_up(table("taxes.csv"), lambda r: (r["month"], r["country"], r["rate"], r["note"], r["currency"]), lambda r: r[column])
+    compare("taxes by month", table_of("tax"), add_up(taxed, lambda r: group(r, r["processed_at"]), lambda r: r["must"]))
+    by_charge, before, given = {r["charge"]: r for r in taxed}, collections.Counter(), collections.Counter()
+    for x in sorted((x for x in done if x["charge"] in by_charge), key=lambda x: (x["processed_at"], x["id"])):
+        r = by_charge[x["charge"]]
+        share = lambda part: half_up(r["must"] * min(part, r["amount"]) / r["amount"], r["currency"])
+        given[group(r, x["processed_at"])] += share(before[x["charge"]] + x["amount"]) - share(before[x["charge"]])
+        before[x["charge"]] += x["amount"]
+    compare("taxes of refunds", table_of("refunded_tax"), given)
+
+# 5. The payouts: their rows add up to what the bank booked, and they contain each receipt.
 compare("payouts at the bank", add_up(payouts, lambda r: r["payout"], lambda r: r["net"]),
         add_up(bank, lambda p: p["id"], lambda p: decimal(p["amount"], p["currency"])))
 inside = [r for r in payouts if r["own"] == "yes" and r["kind"] == "charge"]
