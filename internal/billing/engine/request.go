@@ -219,6 +219,9 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 		if s.Status != billing.ParkedState {
 			return e.cancel(s, today), nil
 		}
+		if due, err := s.Due(); err == nil && due.After(today) && reversal.Holds(s) { // the period is not owed
+			return append(e.cancel(s, today), e.dropRecord(s, s.Period)), nil
+		}
 		void := e.ended(s, billing.EndVoid, billing.CancelledVoid, nil)
 		return append(e.pass(s, today, false, e.Now()), e.putRecord(void)), nil
 	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
@@ -404,6 +407,9 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 		return nil, err
 	}
 	return e.request(ctx, n, billing.RequestSkip, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
+		if due, err := s.Due(); err != nil || due.After(today) && reversal.Holds(s) {
+			return nil, cmp.Or(err, refusal(s, ": period %d is due on %s; resume it instead", s.Period, due))
+		}
 		reversal.Release(s)
 		skipped := e.ended(s, billing.EndSkipped, skippedByPerson, nil)
 		return append([]write{e.putRecord(skipped)}, e.pass(s, today, false, e.Now())...), nil

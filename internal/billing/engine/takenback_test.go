@@ -367,3 +367,80 @@ func TestTakenBack_TellsTheOperator(t *testing.T) {
 	equal(t, []string{subject}, []string{"Duesday (Gym): a dispute about $12.99 is won"})
 	w.report(t)
 }
+
+// TestTakenBack_Random plays returns, appeals and operators in any order, among processes that are cut off.
+// The audits of the world and of the engine find no period that is charged or settled twice.
+func TestTakenBack_Random(t *testing.T) {
+	ctx := context.Background()
+	did := map[string]int{}
+	for seed := range uint64(60) {
+		rng := seeded(seed)
+		w := newWorld("2024-01-31T09:00", planted{proc: gives})
+		w.cfg.AfterReversal = pick(rng, settings.Nothing, settings.Park, settings.Park)
+		n := w.create(one("2024-01-31", method(pick(rng, "pm_card_visa", "pm_sandbox_processing"))))
+		var disputes []string
+		charges := map[string]bool{} // disputed
+		for range 100 {
+			w.goTo(w.today().AddDays(1 + rng.IntN(3)))
+			var cut []fault
+			if rng.IntN(4) == 0 {
+				cut = append(cut, fault{1 + rng.IntN(20), rng.IntN(2) == 0})
+			}
+			p := w.start(cut...)
+			p.run(civil.Date{})
+			s := w.sub(n)
+			if s.Open != nil && w.state(s.Open.Ref) == processor.Processing && rng.IntN(3) == 0 {
+				_ = w.box.Finish(s.Open.Ref, true)
+			}
+			switch ref := s.LastCharge; rng.IntN(8) {
+			case 0:
+				if ref != "" && !charges[ref] {
+					r, err := w.sandbox().MakeReversal(processor.Reversal{Kind: processor.Disputed, Ref: ref,
+						Amount: usd(pick(rng, int64(1299), 1299, 500)), State: pick(rng, processor.ReversalPending, processor.ReversalSucceeded)})
+					mustNot(t, err)
+					charges[ref], disputes = true, append(disputes, r.ID)
+					did["return"]++
+				}
+			case 1:
+				if len(disputes) > 0 {
+					mustNot(t, w.sandbox().MoveReversal(pick(rng, disputes...), pick(rng, processor.ReversalSucceeded, processor.ReversalFailed)))
+				}
+			case 2, 3:
+				if _, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Period: new(rng.IntN(s.Period + 1))}); err == nil {
+					did["manual payment"]++
+				}
+			case 4:
+				if _, err := p.Resume(ctx, n); err == nil {
+					did["resume"]++
+				}
+			case 5:
+				if _, _, err := p.ChargeParked(ctx, n); err == nil {
+					did["charge"]++
+				}
+			case 6:
+				if _, err := p.SkipParked(ctx, n); err == nil {
+					did["skip"]++
+				}
+			}
+			if w.sub(n).Status == billing.ParkedState {
+				did["parked"]++
+			}
+		}
+		if s := w.sub(n); s.Open != nil && w.state(s.Open.Ref) == processor.Processing {
+			mustNot(t, w.box.Finish(s.Open.Ref, true))
+		}
+		w.tomorrow()
+		w.start().run(civil.Date{})
+		_, err := w.start().Refunds().Collect(ctx, time.Time{})
+		mustNot(t, err)
+		if w.report(t); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for _, move := range []string{"return", "manual payment", "resume", "charge", "skip", "parked"} {
+		if did[move] == 0 {
+			t.Errorf("no %s: %v", move, did)
+		}
+	}
+	t.Log(did)
+}
