@@ -147,19 +147,6 @@ func (s *Subscription) PriceOf(period int) *price.Price {
 	return nil
 }
 
-// Left returns the discount as a new subscription would have it that begins with the period to be paid next.
-func (s *Subscription) Left() price.Discount {
-	d := s.Terms.Discount
-	if d.Periods > 0 {
-		d.Periods -= max(0, s.Period-d.From)
-		if d.Periods <= 0 {
-			return price.Discount{}
-		}
-	}
-	d.From = 0
-	return d
-}
-
 // NewPeriod puts a pending change into force, and returns the period to be paid next as it is opened. It returns
 // a FieldError if its terms leave nothing to pay, which another tool can bring about.
 func (s *Subscription) NewPeriod(due civil.Date, now time.Time) (*OpenPeriod, error) {

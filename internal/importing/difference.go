@@ -73,7 +73,7 @@ func ofSubscription(s *billing.Subscription, n *billing.NewSubscription, given f
 	if note("quantity", strconv.Itoa(cmp.Or(plan.Quantity, s.Terms.Count())), strconv.Itoa(n.Terms.Count()), kept) {
 		c.Quantity = new(n.Terms.Count())
 	}
-	if stored := s.Left(); note("discount", stored.String(), n.Terms.Discount.String(), "") {
+	if stored := s.Terms.Discount.Left(s.Period); note("discount", stored.String(), n.Terms.Discount.String(), "") {
 		c.Discount = &n.Terms.Discount
 	} else if given("discount") {
 		note("discount_periods", strconv.Itoa(stored.Periods), strconv.Itoa(n.Terms.Discount.Periods), "another discount brings its periods with it")

@@ -97,6 +97,17 @@ func (d Discount) On(period int) bool {
 	return !d.IsZero() && period >= d.From && (d.Periods == 0 || period-d.From < d.Periods)
 }
 
+// Left returns the discount as a new subscription would have it whose first period is this one.
+func (d Discount) Left(period int) Discount {
+	if d.Periods > 0 {
+		if d.Periods -= max(0, period-d.From); d.Periods <= 0 {
+			return Discount{}
+		}
+	}
+	d.From = 0
+	return d
+}
+
 // Of returns the price of a period with a unit amount and terms. Discount and tax are rounded half up, each
 // once. A price that is not plain must be more than zero and at most twelve digits. Otherwise Of returns a
 // field.Error, and a price of zero.

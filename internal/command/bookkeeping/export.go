@@ -259,7 +259,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns [
 func viewBookRow(s *billing.Subscription) view.Object {
 	// left is the number of installments to be paid, or 0 for no end. Import refuses a negative
 	// number, which means that the record is broken.
-	left, discount := 0, s.Left()
+	left, discount := 0, s.Terms.Discount.Left(s.Period)
 	if s.Installments > 0 {
 		left = s.Installments - s.Paid
 	}
