@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/test/spectest"
+	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -151,6 +153,11 @@ func TestOpenAPI_Examples(t *testing.T) {
 	for _, subscription := range []string{"123/gym", "123/sauna"} {
 		c.must("subscription", "cancel", subscription)
 	}
+	c.until("every event is applied", func() bool {
+		return !slices.ContainsFunc(send("listEvents", "")["data"].([]any), func(e any) bool {
+			return e.(map[string]any)["status"] == string(tracking.Received)
+		})
+	})
 	equal(t, "erased", send("eraseAccount", "default")["account"], any("123"))
 
 	equal(t, "examples that were not sent", strings.Join(e.Rest(), " "), "")
