@@ -64,8 +64,8 @@ func TestUnits(t *testing.T) {
 			Units struct{ Write float64 }
 		} `json:"paid_period"`
 	}
-	if err := json.Unmarshal([]byte(text), &o); err != nil || o.Paid.Units.Write != 13.2 {
-		t.Errorf("paid period: %v write units and error %v, want 13.2", o.Paid.Units.Write, err)
+	if err := json.Unmarshal([]byte(text), &o); err != nil || o.Paid.Units.Write != 17.3 {
+		t.Errorf("paid period: %v write units and error %v, want 17.3", o.Paid.Units.Write, err)
 	}
 }
 
