@@ -35,7 +35,7 @@ func TestReceiptRefund(t *testing.T) {
 	equal(t, "its refunds", len(r["returns"].([]any)), 3)
 	lines := strings.Split(strings.TrimSpace(c.must("export", "refunds")), "\n")
 	equal(t, "header", lines[0], "account,subscription,sku,period,kind,id,created_at,amount,currency,state,reason,"+
-		"charge,refund")
+		"charge,refund,processed_at,number")
 	if len(lines) != 4 || !strings.Contains(lines[1], ",5.00,USD,succeeded,duplicate,"+charge+",re_sandbox_") {
 		t.Errorf("export: %q", lines)
 	}

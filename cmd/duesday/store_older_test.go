@@ -148,6 +148,8 @@ func TestDamage(t *testing.T) {
 		r := c.run(strings.Fields(line)...)
 		equal(t, line, r.code, exitDamage)
 	}
-	c.must("store", "restore", "--from", "backup", "--replace")
+	restored := c.run("store", "restore", "--from", "backup", "--replace")
+	equal(t, "restore", restored.code, exitDone)
+	contains(t, restored.errors, "accounts that were erased in it are not erased again")
 	contains(t, c.must("subscription", "list"), "1000/1")
 }
