@@ -1,10 +1,11 @@
 package transfer_test
 
 import (
-	"fmt"
+	"crypto/rand"
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/store"
@@ -15,15 +16,19 @@ import (
 func (f *folder) give(receipts int) (last string) {
 	f.t.Helper()
 	f.open("store", false, func(e *engine.Engine) {
-		for n := range receipts {
-			writes, err := numbering.New(e.Records, false).Give(f.t.Context(), []store.Key{{PK: "ACC#a1", SK: fmt.Sprint("REC#", n)}})
+		for range receipts {
+			receipt := store.Key{PK: "ACC#a1", SK: "REC#" + rand.Text()}
+			if err := e.Store.Commit(f.t.Context(), store.Put(e.Table, billing.ItemAt(receipt))); err != nil {
+				f.t.Fatal(err)
+			}
+			writes, err := numbering.New(e.Records, false).Give(f.t.Context(), []store.Key{receipt})
 			if err == nil {
 				err = e.Store.Commit(f.t.Context(), writes...)
 			}
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			x, err := numbering.Decode(writes[0].Item)
+			x, err := numbering.Decode(writes[1].Item)
 			if err != nil {
 				f.t.Fatal(err)
 			}
