@@ -112,7 +112,7 @@ def paid(member):
     period, _ = get(of(member) + f"/subscriptions/gym/periods/{last}")
     print(f"{sub['status']}, period {last} is {period['state']}, next payment {sub.get('due_date', 'never')}")
     for r in pages("receipts", account=member):
-        print(f"receipt {r['number']}: {r['amount']} {r['currency']} for {r['due_date']}")
+        print(f"receipt {r.get('number', r['id'])}: {r['amount']} {r['currency']} for {r['due_date']}")
 
 
 def upgrade(member, order):
