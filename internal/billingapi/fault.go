@@ -77,7 +77,7 @@ func kinds() []web.Kind {
 		{Is: planchange.ErrCurrencies, Status: refused, Code: "currencies", Title: "The subscriptions have several currencies"},
 		{Is: delivery.ErrState, Status: conflict, Code: "state", Title: "The object's state does not allow the request"},
 		{Is: lookup.ErrIncomplete, Status: conflict, Code: "state", Title: "The object's state does not allow the request"},
-		{Is: billing.ErrErased, Status: conflict, Code: "state", Title: "The account was erased"},
+		{Is: billing.ErrErased, Status: conflict, Code: "state", Title: "The object's state does not allow the request"},
 		{Is: billing.ErrState, Status: conflict, Code: "state", Title: "The object's state does not allow the request"},
 		{Is: billing.ErrNoStore, Status: unavailable, Code: "no_store", Title: "The store is gone"},
 		{Is: store.ErrThrottled, Status: unavailable, Code: "busy", Title: "The store is busy"},

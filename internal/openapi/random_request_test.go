@@ -282,6 +282,10 @@ func (g *generator) fit(v map[string]any, o *operation, path map[string]string) 
 		}
 	}
 	switch o.Operation {
+	case "eraseAccount":
+		if g.chance(30) { // later requests need accounts, too
+			v["confirm"] = path["account"]
+		}
 	case "createSubscription", "previewSubscription":
 		if v["trial_days"] == nil {
 			with("sku", "payment_day")
