@@ -93,3 +93,23 @@ func TestReceipt_Page(t *testing.T) {
 		t.Errorf("after the rotation: %v", again)
 	}
 }
+
+// TestReceipt_NumbersOnDynamoDB: a command gives numbers although one that ended moments before had the lease on them.
+// If it did not, its mail would wait for the next command, which may be that of the next day.
+func TestReceipt_NumbersOnDynamoDB(t *testing.T) {
+	at, _ := onDynamo(t)
+	c := newCLI(t)
+	c.env["DUESDAY_STORE"] = at
+	c.must("store", "create", "--shards", "1")
+	c.create("1/1", "pm_card_visa", "--next-payment-date", today)
+	c.must("run", "payments")
+	c.must("receipt", "refund", "1/1", "--period", "0")
+	c.must("outbox", "send")
+	for name, number := range map[string]string{"receipt-*.eml": "R-2026-000001", "refund-*.eml": "R-2026-000002"} {
+		mails, err := filepath.Glob(c.path("duesday-mail/*/" + name))
+		if err != nil || len(mails) != 1 {
+			t.Fatalf("%s: %q, %v", name, mails, err)
+		}
+		contains(t, c.read(mails[0]), number)
+	}
+}

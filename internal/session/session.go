@@ -52,8 +52,8 @@ type Session struct {
 	Engine    *engine.Engine
 	Processor processor.Charger // nil if not needed
 	mail      *recipient.Directory
-	numbers   *numbering.Numberer
-	ledger    io.Closer // closes the processor; nil if there is nothing to close
+	numbers   *numbering.Numberer // by lease in serve alone: the holder may have ended when a command drains, once
+	ledger    io.Closer           // closes the processor; nil if there is nothing to close
 	Now       func() time.Time
 	Post      *Post                      // nil if the session only reads
 	Stripe    atomic.Pointer[api.Client] // client for charging or following; nil if not set
@@ -131,7 +131,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.Close())
 	}
-	s.mail, s.numbers = recipients(&p.Config, s.Engine.Cards()), numbering.New(s.Engine.Records, s.Shared)
+	s.mail, s.numbers = recipients(&p.Config, s.Engine.Cards()), numbering.New(s.Engine.Records, s.Shared && p.Lasting)
 	s.Messages = s.deliveries()
 	cause.Of(s.Engine.Records, s.Messages)
 	if n.Take {

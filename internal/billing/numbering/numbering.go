@@ -35,24 +35,24 @@ var CounterKey = store.Key{PK: prefix, SK: "NOW"}
 // A Numberer gives numbers in one store. It implements outbox.Numbers, and is safe for concurrent use.
 type Numberer struct {
 	*billing.Records
-	leases *worker.Leases // nil: no other process drains the store
+	leases *worker.Leases // nil: it gives numbers without the lease
 	owner  string
 
 	mu    sync.Mutex
 	lease *worker.Lease // guarded by mu
 }
 
-// New returns a Numberer. If shared is true, other processes may drain the store at the same time.
-func New(r *billing.Records, shared bool) *Numberer {
+// New returns a Numberer. If leased is true, it leaves numbers to another process that holds the lease.
+func New(r *billing.Records, leased bool) *Numberer {
 	n := &Numberer{Records: r, owner: rand.Text()}
-	if shared {
+	if leased {
 		n.leases = &worker.Leases{Records: r, Length: length}
 	}
 	return n
 }
 
-// Mine reports whether this process holds the lease on numbering, and acquires the lease if it is free. The lease
-// only saves conflicts, because the counter's version decides which commit succeeds.
+// Mine reports whether this process holds the lease on numbering, or needs none. It acquires the lease if it is free.
+// The lease only saves conflicts, because the counter's version decides which commit succeeds.
 func (n *Numberer) Mine(ctx context.Context) (bool, error) {
 	if n.leases == nil {
 		return true, nil
