@@ -47,7 +47,7 @@ func (s *Settings) checkDocument() error {
 		}
 	}
 	if s.Text("tax") != "on" {
-		missing = append(missing, "tax=on")
+		missing = append(missing, "tax=on (not a setting yet)")
 	}
 	if s.ReceiptPrefix == NoNumbers {
 		missing = append(missing, "receipt-prefix other than "+NoNumbers)

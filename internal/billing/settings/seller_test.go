@@ -37,7 +37,7 @@ func TestInvoiceNeeds(t *testing.T) {
 		"receipt-months=120"); err != nil {
 		t.Fatal(err)
 	}
-	if err := set(t, r, "document=invoice"); err == nil || !strings.HasSuffix(err.Error(), "invoice needs tax=on") {
+	if err := set(t, r, "document=invoice"); err == nil || !strings.HasSuffix(err.Error(), "invoice needs tax=on (not a setting yet)") {
 		t.Error(err)
 	}
 	if now, err := settings.Read(t.Context(), r); err != nil || now.Document != settings.Receipt {
