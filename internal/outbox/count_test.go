@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
@@ -217,4 +218,40 @@ func TestCounting_AClaimThatIsOld(t *testing.T) {
 	if sum, _ := total(t, s); sum != 5 {
 		t.Errorf("sum %d, want 5", sum)
 	}
+}
+
+// noNumbers cannot give a number, and neither can the next drain.
+type noNumbers struct{}
+
+func (noNumbers) Mine(context.Context) (bool, error) { return true, nil }
+
+func (noNumbers) Give(context.Context, []store.Key) ([]store.Write, error) {
+	return nil, errors.New("the counter cannot be read")
+}
+
+// TestCounting_FailsDuringADelivery: if rows cannot be counted, the deliveries under way are not cut off. Each drain
+// would begin them again, and the customer would get the same mail from each.
+func TestCounting_FailsDuringADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, &clock{t: start})
+		paid := summed("paid", 1)
+		paid.Numbered = []store.Key{{PK: "A", SK: "REC"}}
+		put(t, s, paid)
+		put(t, s, effect("reminder"))
+		var got []string
+		to := deliverFunc(func(ctx context.Context, e outbox.Effect) error {
+			time.Sleep(time.Second) // until the rest of the drain has ended
+			got = append(got, e.ID)
+			return ctx.Err()
+		})
+		o := outbox.New(s, table, (&clock{t: start}).now, to, nil).Counting(tally(s)).Numbering(noNumbers{})
+		for range 2 {
+			if _, err := o.Drain(t.Context(), 1); err == nil || err.Error() != "the counter cannot be read" {
+				t.Errorf("the drain: %v", err)
+			}
+		}
+		if !slices.Equal(got, []string{"reminder"}) {
+			t.Errorf("delivered %q", got)
+		}
+	})
 }

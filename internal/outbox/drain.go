@@ -81,10 +81,7 @@ func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, t
 			}
 		})
 	}
-	err := o.feed(ctx, due, lost)
-	if err != nil && !errors.Is(err, errLost) {
-		cancel(err)
-	}
+	err := o.feed(ctx, due, lost) // if it fails, the deliveries under way still end: another drain would repeat them
 	close(due)
 	running.Wait()
 	for _, r := range reports {
