@@ -461,6 +461,29 @@ func TestNumbers_CounterIsBehind(t *testing.T) {
 	w.want(map[string]int{"R-2026": 4, "R-2026B": 3, "R-2026C": 1})
 }
 
+// TestNumbers_CounterIsIllegible: restores and reconciliations go on, no number is given, and after the item was
+// removed, a new series begins.
+func TestNumbers_CounterIsIllegible(t *testing.T) {
+	w := newWorld(t, inMemory)
+	w.pay(2)
+	w.drain()
+	table, r := w.tables.RecurringPayments.Name, w.records(w.store)
+	w.must(w.store.Commit(t.Context(), store.Put(table, billing.ItemAt(numbering.CounterKey, store.Attribute{Name: schema.Last, Value: store.S("4")}))))
+	known, err := numbering.Begin(t.Context(), r, nil)
+	if err != nil || known != "" {
+		t.Errorf("restore: %q, %v", known, err)
+	}
+	w.must(numbering.BeginSince(t.Context(), r))
+	w.pay(1)
+	if _, err := w.process(w.store, 0).Drain(t.Context(), 1); !errors.Is(err, numbering.ErrCounter) {
+		t.Errorf("drain: %v", err)
+	}
+	w.want(map[string]int{"R-2026": 2})
+	w.must(w.store.Commit(t.Context(), store.Delete(table, numbering.CounterKey)))
+	w.drain()
+	w.want(map[string]int{"R-2026": 2, "R-2026B": 1})
+}
+
 // TestNumbers_Fenced shows that a drain of a moved store gives no number.
 func TestNumbers_Fenced(t *testing.T) {
 	w := newWorld(t, inMemory)

@@ -2,6 +2,7 @@ package numbering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,7 +125,7 @@ func Begin(ctx context.Context, r *billing.Records, lost *Lost) (known string, e
 	err = store.Retry(ctx, "beginning a series of receipt numbers", func() error {
 		c, err := read(ctx, r)
 		if err != nil {
-			return err
+			return waive(ctx, r, err)
 		}
 		other := c
 		if lost != nil && lost.counter != nil {
@@ -147,9 +148,19 @@ func BeginSince(ctx context.Context, r *billing.Records) error {
 	return store.Retry(ctx, "beginning a series of receipt numbers", func() error {
 		c, err := read(ctx, r)
 		if err != nil || c.letter != "" && !c.begun.Before(meta.RunEnded) {
-			return err
+			return waive(ctx, r, err)
 		}
 		c.begin(c, r.Now())
 		return r.Store.Commit(ctx, c.put(r.Table))
 	})
+}
+
+// waive returns the error unless the counter is illegible: then no number is given before its repair, and neither a
+// restore nor a reconciliation waits for that.
+func waive(ctx context.Context, r *billing.Records, err error) error {
+	if errors.Is(err, ErrCounter) {
+		r.Log.WarnContext(ctx, "no new series of receipt numbers begins", "error", err)
+		return nil
+	}
+	return err
 }
