@@ -153,8 +153,7 @@ var settings = sync.OnceValue(func() []setting {
 		line("seller-address", "", isText, func(s *Settings) *string { return &s.SellerAddress }),
 		line("seller-country", "an ISO 3166-1 code in upper case such as DE", party.IsCountry, func(s *Settings) *string { return &s.SellerCountry }),
 		line("seller-tax-id", "", isText, func(s *Settings) *string { return &s.SellerTaxID }), // see checkDocument
-		line("document", Receipt+" or "+Invoice, func(text string) bool { return text == Receipt || text == Invoice },
-			func(s *Settings) *string { return &s.Document }),
+		choice("document", Receipt, Invoice, func(s *Settings) *string { return &s.Document }),
 		line("public-url", "https:// and a host, such as https://pay.example.com", isPublic, func(s *Settings) *string { return &s.PublicURL }),
 		whole("receipt-links", 1, "", maxReceiptLinks, func(s *Settings) *int { return &s.ReceiptLinks }),
 	}
