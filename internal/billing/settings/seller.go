@@ -64,7 +64,7 @@ func (s *Settings) checkDocument() error {
 // isPublic reports whether customers can reach the URL: over plain HTTP, only on this machine.
 func isPublic(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Hostname() == "" || u.String() != u.Scheme+"://"+u.Host || u.User != nil {
+	if err != nil || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || u.String() != u.Scheme+"://"+u.Host || u.User != nil {
 		return false
 	}
 	ip := net.ParseIP(u.Hostname())

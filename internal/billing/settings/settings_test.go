@@ -75,6 +75,7 @@ func TestSettings_Refuses(t *testing.T) {
 		{"public-url", "pay.example.com", "must be https:// and a host"}, {"public-url", "http://pay.example.com", "must be https://"},
 		{"public-url", "https://pay.example.com/x", "must be"}, {"public-url", "https://a@pay.example.com", "must be"},
 		{"public-url", "https://pay.example.com?x", "must be"}, {"public-url", "https://:443", "must be"}, {"public-url", "https://", "must be"},
+		{"public-url", "https://pay.example.com:", "must be"},
 		{"receipt-links", "0", "must be 1 to 999999"},
 		{"retry", "1", "is not a setting; the settings are receipt-months, retry-days"},
 	} {
