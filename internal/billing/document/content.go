@@ -21,11 +21,12 @@ func (d *Document) page() *page {
 	p := newPage(a.Locale)
 	p.Title, p.Number = p.Word(d.Kind()), locale.Clean(cmp.Or(r.InSeries, r.Number(d.Installation)))
 	x, is := invoice.Stored(r)
+	email := "" // an invoice has none: the receipt's changes with the account's
 	if !is {
-		x = invoice.ContentOf(s, a, r)
+		x, email = invoice.ContentOf(s, a, r), r.Email
 	}
 	x.Seller[3], x.Customer[7] = labeled(p.Word("tax_id"), x.Seller[3]), labeled(p.Word("tax_id"), x.Customer[7])
-	p.Seller, p.Customer = lines(x.Seller[:]...), lines(append(x.Customer[:], r.Email)...)
+	p.Seller, p.Customer = lines(x.Seller[:]...), lines(append(x.Customer[:], email)...)
 	paid := p.Date(x.Day.In(time.UTC), p.Day)
 	p.fact("number", p.Number)
 	if is {
