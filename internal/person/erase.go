@@ -25,6 +25,8 @@ type Erasure struct {
 	Changed   int                // items from which this call took personal data, or would take it
 	Invoices  []*billing.Receipt // keep what an invoice must have until they expire
 	Customers []string           // at Stripe, which are not erased: <Stripe account>/<customer>
+	left      []string           // reasons for which items of a marked account are not erased yet
+	again     map[string]bool    // customers of purchases that came after the mark
 }
 
 // A RefusedError has all reasons for which an account cannot be erased yet. It is a billing.ErrState.
@@ -44,7 +46,8 @@ const passes = 20 // over the store, of which the last one finds nothing
 // Erase takes the personal data out of every item about the account's person. It keeps amounts, dates and IDs, and
 // never deletes an item, except for mail that is not sent. It marks the account first and changes it last, so a
 // repeated call continues an interrupted one. It returns a RefusedError while something about the account is not
-// finished, and records that in the history. With dry, it writes nothing.
+// finished, and records that in the history. Once the account is marked, it leaves a new purchase as it is, because the
+// person is a customer again, and it first erases everything but what must still be applied. With dry, it writes nothing.
 func Erase(ctx context.Context, r *billing.Records, account string, dry bool) (*Erasure, error) {
 	s, a, err := of(ctx, r, account)
 	if err == nil && !dry {
@@ -53,25 +56,26 @@ func Erase(ctx context.Context, r *billing.Records, account string, dry bool) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(ctx, a, dry); err != nil {
+	if err := s.mark(ctx, account, dry); err != nil {
 		return nil, err
 	}
 	if !dry {
-		if err := s.mark(ctx, account); err != nil {
-			return nil, err
-		}
 		ctx = call.After(ctx)
 	}
-	x := &Erasure{}
+	x := &Erasure{again: map[string]bool{}}
 	for pass, before := 0, -1; x.Changed > before && (pass == 0 || !dry); pass++ { // new items may come during a scan
 		if pass == passes {
 			return nil, fmt.Errorf("account %s: new items about the person are written all the time; erase it again", account)
 		}
-		before, x.Invoices = x.Changed, nil
+		before, x.Invoices, x.left = x.Changed, nil, nil
 		if err := s.pass(ctx, x, dry); err != nil {
 			return nil, err
 		}
 	}
+	if len(x.left) > 0 { // the account must be found by its address again
+		return nil, s.refuse(ctx, a, x.left, dry)
+	}
+	maps.DeleteFunc(s.customers, func(c string, _ bool) bool { return x.again[c] }) // deleting them ends the new subscriptions
 	x.Customers = slices.Sorted(maps.Keys(s.customers))
 	if a, err = r.Account(ctx, account); err == nil {
 		err = s.erase(ctx, x, Item{&r.Tables.RecurringPayments, a.Raw}, dry)
@@ -91,7 +95,13 @@ func (s *search) pass(ctx context.Context, x *Erasure, dry bool) error {
 		case err != nil:
 			return err
 		case it.Table == &s.Tables.Tracking.Purchases:
-			purchases = append(purchases, it)
+			if p, err := tracking.DecodePurchase(it.Item); err == nil && len(s.reasons(&it)) > 0 {
+				x.again[customerOf(p)] = true
+			} else {
+				purchases = append(purchases, it)
+			}
+		case len(s.reasons(&it)) > 0 && !billing.IsReversal(it.Item):
+			x.left = append(x.left, s.reasons(&it)...)
 		case it.Table != &s.Tables.RecurringPayments || kindOf(it.Item) != "":
 			x.keeps(it.Item)
 			if err := s.erase(ctx, x, it, dry); err != nil {
@@ -132,6 +142,11 @@ func (s *search) check(ctx context.Context, a *billing.Account, dry bool) error 
 	if len(reasons) == 0 {
 		return nil
 	}
+	return s.refuse(ctx, a, reasons, dry)
+}
+
+// refuse returns a RefusedError, and records it in the history unless dry.
+func (s *search) refuse(ctx context.Context, a *billing.Account, reasons []string, dry bool) error {
 	refused := &RefusedError{a.ID, reasons}
 	if dry {
 		return refused
@@ -185,8 +200,9 @@ func (s *search) listed(account string) store.Write {
 	return store.Put(s.Table, billing.ItemAt(store.Key{PK: ListPK, SK: account}, day))
 }
 
-// mark marks the account as erased, unless it is.
-func (s *search) mark(ctx context.Context, account string) error {
+// mark checks the account and marks it as erased, unless it is marked. A new subscription changes the account's version,
+// so none can come between the check and the mark.
+func (s *search) mark(ctx context.Context, account string, dry bool) error {
 	return store.Retry(ctx, "account "+account, func() error {
 		_, err := call.Begin(ctx, s.Store, nil)
 		a, rerr := s.Account(ctx, account)
@@ -194,7 +210,13 @@ func (s *search) mark(ctx context.Context, account string) error {
 			return err
 		}
 		if a.Erased() != "" {
+			if dry {
+				return nil
+			}
 			return call.Store(ctx, s.Store)
+		}
+		if err := s.check(ctx, a, dry); err != nil || dry {
+			return err
 		}
 		now := a.Raw.Clone()
 		now.Set(schema.ErasedDate, store.S(s.Today().String()))

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/test/storetest"
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // records returns the records of another process.
@@ -312,5 +313,89 @@ func TestAgain(t *testing.T) {
 	now.wantGone("erased again")
 	if n, left, err = person.Again(now.asked(""), r, old.records(old.store)); n != 0 || len(left) != 0 || err != nil {
 		t.Errorf("again: %d, %v, %v", n, left, err)
+	}
+}
+
+// stops erases the person's data, but the process ends after the mark.
+func (w *world) stops() {
+	w.Helper()
+	f := storetest.NewFaulty(w.store)
+	r := w.records(f)
+	f.Hook = storetest.CrashAt(f.Commits()+1, storetest.After)
+	if _, err := person.Erase(w.asked("erase"), r, personID, false); !errors.Is(err, storetest.ErrCrash) {
+		w.Fatal(err)
+	}
+}
+
+// TestErase_Continues: an interrupted erasure continues although the person buys again, and erases all else although
+// an event waits. It never takes the event's body before the event is applied, nor a new purchase's order.
+func TestErase_Continues(t *testing.T) {
+	w := newWorld(t, "memory")
+	w.calm()
+	w.stops()
+	w.renew()
+	waits := w.waiting(tracking.Received)
+	r := w.records(w.store)
+	_, err := person.Erase(w.asked("erase"), r, personID, false)
+	if refused, is := errors.AsType[*person.RefusedError](err); !is || !slices.Equal(refused.Reasons, []string{"event " + waits + " waits to be applied"}) {
+		t.Fatal(err)
+	}
+	for _, key := range w.holders() {
+		account := fmt.Sprint(billing.AccountKey(personID))
+		if !slices.ContainsFunc([]string{waits, w.tables.Tracking.Purchases.Name, account, "IDX#EMAIL"}, func(left string) bool { return strings.Contains(key, left) }) {
+			t.Errorf("the mark is in %s", key)
+		}
+	}
+	w.waiting(tracking.Applied)
+	x, err := person.Erase(w.asked("erase"), r, personID, false)
+	w.must(err)
+	if len(x.Customers) > 0 {
+		t.Errorf("customers %q of new purchases are named", x.Customers)
+	}
+	orders := 0
+	for _, key := range w.holders() {
+		if orders++; !strings.Contains(key, w.tables.Tracking.Purchases.Name) {
+			t.Errorf("the mark is in %s", key)
+		}
+	}
+	if orders != 2 {
+		t.Errorf("%d of 2 new orders are left", orders)
+	}
+}
+
+// waiting sets the status of the first stored event, and returns its ID.
+func (w *world) waiting(status tracking.EventStatus) string {
+	w.Helper()
+	it, err := w.store.Get(w.Context(), w.tables.Tracking.Events.Name, w.tables.Tracking.Events.KeyOf(store.NewItem(
+		store.Attribute{Name: schema.TrackedID, Value: store.S("evt_0")})))
+	w.must(err)
+	it = it.Clone()
+	it.Set(schema.TrackedStatus, store.S(string(status)))
+	w.must(w.store.Commit(w.Context(), store.Put(w.tables.Tracking.Events.Name, it)))
+	return "evt_0"
+}
+
+// TestErase_Race: a subscription that is created while the account is checked stops the erasure.
+func TestErase_Race(t *testing.T) {
+	w := newWorld(t, "memory")
+	w.calm()
+	e, f := w.engine(w.store), storetest.NewFaulty(w.store)
+	r := w.records(f)
+	var made []store.Write
+	f.Hook = func(op storetest.Operation, _ storetest.Phase) error {
+		if len(op.Writes) > 0 && made == nil { // the mark
+			made = op.Writes
+			_, err := e.CreateSubscription(w.asked(""), billing.NewSubscription{Account: personID, ID: "2", SKU: "news", Amount: w.amount(), PaymentDay: 31,
+				Method: "pm_card_visa"})
+			w.must(err)
+		}
+		return nil
+	}
+	_, err := person.Erase(w.asked("erase"), r, personID, false)
+	if !errors.As(err, new(*person.RefusedError)) || !strings.Contains(err.Error(), "subscription 1001/2 is active") {
+		t.Errorf("%v", err)
+	}
+	if a, err := r.Account(t.Context(), personID); err != nil || a.Erased() != "" {
+		t.Errorf("the account is marked: %v", err)
 	}
 }

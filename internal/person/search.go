@@ -106,12 +106,15 @@ func (s *search) aboutPurchase(it store.Item) bool {
 	if err != nil {
 		return false
 	}
-	customer := cmp.Or(p.Customer, p.Order.Customer)
-	about := s.emails[strings.ToLower(p.Order.Email)] || s.customers[p.StripeAccount+"/"+customer]
+	about := s.emails[strings.ToLower(p.Order.Email)] || s.customers[customerOf(p)]
 	if about {
-		s.addCustomer(p.StripeAccount, customer)
+		s.addCustomer(p.StripeAccount, cmp.Or(p.Customer, p.Order.Customer))
 	}
 	return about
+}
+
+func customerOf(p *tracking.Purchase) string {
+	return p.StripeAccount + "/" + cmp.Or(p.Customer, p.Order.Customer)
 }
 
 func (s *search) aboutEvent(it store.Item) bool {
