@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/view"
@@ -196,6 +197,9 @@ func (s *server) inspect(ctx context.Context, e *engine.Engine, run *billing.Run
 		return err
 	}
 	a, err := e.Audit(ctx, func(int64) {})
+	if err == nil {
+		err = person.Audit(ctx, e.Records, a)
+	}
 	if err != nil {
 		return err
 	}

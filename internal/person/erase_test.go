@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/schema"
@@ -346,6 +347,9 @@ func TestErase_Continues(t *testing.T) {
 			t.Errorf("the mark is in %s", key)
 		}
 	}
+	if notes := w.notes(); len(notes) != 1 || notes[0].Kind != "not erased" || notes[0].Account != personID {
+		t.Errorf("the audit notes %v", notes)
+	}
 	w.waiting(tracking.Applied)
 	x, err := person.Erase(w.asked("erase"), r, personID, false)
 	w.must(err)
@@ -358,9 +362,20 @@ func TestErase_Continues(t *testing.T) {
 			t.Errorf("the mark is in %s", key)
 		}
 	}
+	if notes := w.notes(); len(notes) > 0 {
+		t.Errorf("the audit notes %v", notes)
+	}
 	if orders != 2 {
 		t.Errorf("%d of 2 new orders are left", orders)
 	}
+}
+
+// notes returns what the audit notes about erasures.
+func (w *world) notes() []audit.Problem {
+	w.Helper()
+	var report audit.Report
+	w.must(person.Audit(w.Context(), w.records(w.store), &report))
+	return report.Notes
 }
 
 // waiting sets the status of the first stored event, and returns its ID.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -60,7 +61,7 @@ func Later(r *billing.Records) func(ctx context.Context, at string, body []byte)
 func Again(ctx context.Context, r, old *billing.Records) (n int, left []error, err error) {
 	again := func(account string) error {
 		a, err := r.Account(ctx, account)
-		if err != nil || a.Erased() != "" && bare(a.Raw).Equal(a.Raw) {
+		if err != nil || complete(a) {
 			return billing.IgnoreNotFound(err)
 		}
 		_, err = Erase(ctx, r, account, false)
@@ -91,6 +92,22 @@ func Again(ctx context.Context, r, old *billing.Records) (n int, left []error, e
 	}
 	return n, left, nil
 }
+
+// Audit notes the listed accounts that are not erased completely.
+func Audit(ctx context.Context, r *billing.Records, report *audit.Report) error {
+	return list(ctx, r, func(account string) error {
+		a, err := r.Account(ctx, account)
+		if _, bad := errors.AsType[*billing.IllegibleError](err); !bad && (err != nil || complete(a)) {
+			return billing.IgnoreNotFound(err)
+		}
+		report.Notes = append(report.Notes, audit.Problem{Kind: "not erased", Account: account,
+			Detail: "the erasure of the person's data is not finished; repeat account erase"})
+		return nil
+	})
+}
+
+// complete reports whether the account is erased completely. Erase changes it last.
+func complete(a *billing.Account) bool { return a.Erased() != "" && bare(a.Raw).Equal(a.Raw) }
 
 // remember adds the account to the list.
 func (s *search) remember(ctx context.Context, account string) error {

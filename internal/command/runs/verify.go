@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/view"
@@ -37,7 +38,11 @@ func (p *program) verify(ctx context.Context, s *session.Session, repair bool) e
 	audited := func() (*audit.Report, error) {
 		bar := p.Progress("items, rows and charges", 0, nil)
 		defer bar.End()
-		return s.Engine.Audit(ctx, bar.Done.Store)
+		a, err := s.Engine.Audit(ctx, bar.Done.Store)
+		if err == nil {
+			err = person.Audit(ctx, s.Engine.Records, a)
+		}
+		return a, err
 	}
 	a, err := audited()
 	if err != nil {

@@ -33,7 +33,7 @@ var layers = map[string][]string{
 		"config", "demo", "listen", "screen", "secret", "server", "session", "store", "stripefake", "view"},
 	"internal/command/runs": {"billing", "billing/audit", "billing/charging", "billing/due", "billing/engine",
 		"billing/job", "billing/replaced", "billing/report", "billing/worker", "civil", "command/bookkeeping", "money",
-		"outbox", "processor", "screen", "sequence", "session", "store", "view"},
+		"outbox", "person", "processor", "screen", "sequence", "session", "store", "view"},
 	"internal/command/sales": {"billing/settings", "config", "money", "person", "processor", "screen", "secret", "sequence",
 		"server", "session", "store", "stripe", "stripe/event", "stripe/sell", "tracking", "tracking/poller", "view"},
 	"internal/command/serving": {"billing", "billing/charging", "billing/engine", "billing/job", "billing/settings",
@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"internal/delivery/cause": {"billing", "billing/numbering", "delivery", "outbox", "processor", "schema", "store"},
 	"internal/history":        {"billing", "billing/settings", "call", "schema", "store"},
 	"internal/lookup":         {"billing", "processor", "schema", "secret", "sequence", "store"},
-	"internal/person":         {"billing", "call", "history", "outbox", "schema", "store", "tracking"},
+	"internal/person":         {"billing", "billing/audit", "call", "history", "outbox", "schema", "store", "tracking"},
 	"internal/test/archtest":  {},
 	// pebblestore: for its options, and to wait until it is idle
 	"cmd/duesday-bench/bench": {"billing", "billing/bulk", "billing/engine", "billing/job", "civil", "httpapi",
