@@ -414,3 +414,30 @@ func TestErase_Race(t *testing.T) {
 		t.Errorf("the account is marked: %v", err)
 	}
 }
+
+// TestAgain_Unreadable: neither a replaced store that cannot be read nor an account that another tool has changed
+// ends the erasures, and both are told. Events are still stored.
+func TestAgain_Unreadable(t *testing.T) {
+	old, now := newWorld(t, "memory"), newWorld(t, "memory")
+	f := storetest.NewFaulty(old.store)
+	r, replaced := now.records(now.store), old.records(f)
+	f.Hook = func(storetest.Operation, storetest.Phase) error { return store.ErrDamaged }
+	n, left, err := person.Again(now.asked(""), r, replaced)
+	if n != 0 || len(left) != 1 || !errors.Is(left[0], store.ErrDamaged) || err != nil {
+		t.Errorf("%d, %v, %v", n, left, err)
+	}
+	now.calm()
+	now.stops()
+	now.set(billing.AccountKey(personID), store.Attribute{Name: schema.Customer, Value: store.Int(1)})
+	n, left, err = person.Again(now.asked(""), r, nil)
+	if n != 0 || len(left) != 1 || !errors.As(left[0], new(*billing.IllegibleError)) || err != nil {
+		t.Errorf("unreadable: %d, %v, %v", n, left, err)
+	}
+	if notes := now.notes(); len(notes) != 1 {
+		t.Errorf("the audit notes %v", notes)
+	}
+	body := `{"installation":"` + r.Opened.Installation + `","duesday_account":"` + personID + `"}`
+	if is, err := person.Later(r)(t.Context(), own, []byte(body)); !is || err != nil {
+		t.Errorf("an event: %t, %v", is, err)
+	}
+}

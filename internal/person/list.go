@@ -3,6 +3,7 @@ package person
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,8 @@ func Later(r *billing.Records) func(ctx context.Context, at string, body []byte)
 				a, err := r.Account(ctx, account)
 				if err == nil {
 					s.add(a)
+				} else if errors.As(err, new(*billing.IllegibleError)) { // another tool has changed it; events must still be stored
+					s.accounts[strings.Clone(account)], err = true, nil
 				}
 				return billing.IgnoreNotFound(err)
 			})
@@ -56,16 +59,22 @@ func Later(r *billing.Records) func(ctx context.Context, at string, body []byte)
 }
 
 // Again erases the accounts that this store or the one that it replaced had erased, because a backup brings their
-// data back. It returns the number of accounts, and the RefusedErrors of those that it must leave. They stay in the
-// list, so the next call tries again. old may be nil.
+// data back. It returns the number of accounts, and the errors of those that it must leave: they are refused or
+// unreadable. They stay in the list, so the next call tries again. If old's list cannot be read, left has an error for
+// it. old may be nil.
 func Again(ctx context.Context, r, old *billing.Records) (n int, left []error, err error) {
 	again := func(account string) error {
 		a, err := r.Account(ctx, account)
-		if err != nil || complete(a) {
-			return billing.IgnoreNotFound(err)
+		if err == nil && complete(a) {
+			return nil
 		}
-		_, err = Erase(ctx, r, account, false)
-		if errors.As(err, new(*RefusedError)) {
+		if err == nil {
+			_, err = Erase(ctx, r, account, false)
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if errors.As(err, new(*RefusedError)) || errors.As(err, new(*billing.IllegibleError)) {
 			left = append(left, err)
 			return (&search{Records: r}).remember(ctx, account)
 		}
@@ -84,13 +93,30 @@ func Again(ctx context.Context, r, old *billing.Records) (n int, left []error, e
 				return nil
 			}
 			seen[strings.Clone(account)] = true
-			return again(account)
+			if err := again(account); err != nil {
+				return &ownError{err}
+			}
+			return nil
 		})
-		if err != nil {
+		own, is := errors.AsType[*ownError](err)
+		switch {
+		case is:
+			return n, left, own.error
+		case err != nil && (from == r || ctx.Err() != nil):
 			return n, left, err
+		case err != nil:
+			left = append(left, Unknown(err))
 		}
 	}
 	return n, left, nil
+}
+
+// An ownError is not of the store whose list is read.
+type ownError struct{ error }
+
+// Unknown returns the error of a replaced store whose list cannot be read.
+func Unknown(err error) error {
+	return fmt.Errorf("the replaced store cannot be read, so accounts that were erased in it are not erased again; repeat account erase for each: %w", err)
 }
 
 // Audit notes the listed accounts that are not erased completely.

@@ -24,7 +24,8 @@ func (p *Program) EraseAgain(ctx context.Context, s *Session, old string) (n int
 		}
 		kept, err := p.OpenStore(ctx, place, tables, Need{Read: true})
 		if err != nil {
-			p.Warn("the replaced store cannot be read, so accounts that were erased in it are not erased again: %v", err)
+			p.Code = screen.ExitPerson
+			p.Warn("%v", person.Unknown(err))
 		} else {
 			defer func() { err = errors.Join(err, kept.Close()) }()
 			replaced = billing.NewRecords(kept, tables, p.Now, nil)
@@ -36,7 +37,11 @@ func (p *Program) EraseAgain(ctx context.Context, s *Session, old string) (n int
 	}
 	for _, why := range left {
 		p.Code = screen.ExitPerson
-		p.Warn("%v; then run: %s", why, p.Hint("reconcile"))
+		then := "; then run: " + p.Hint("reconcile")
+		if !errors.Is(why, billing.ErrState) { // reconcile would find the same
+			then = ""
+		}
+		p.Warn("%v%s", why, then)
 	}
 	return n, err
 }
