@@ -25,8 +25,11 @@ func TestPrint_OneSheet(t *testing.T) {
 		t.Skip("Chromium prints several pages, which takes seconds")
 	}
 	chromium, err := exec.LookPath("chromium")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip("SKIPPED, NOT TESTED: chromium is not installed: apt-get install chromium")
+	}
 	if err != nil {
-		t.Skip("chromium is not installed, so nothing is printed: apt-get install chromium")
+		t.Fatal(err)
 	}
 	pages := map[string]string{}
 	for _, language := range locale.Languages() {
