@@ -116,7 +116,7 @@ type Payout struct {
 
 // PayOut creates the balance transactions of the account's charges, refunds and disputes, with Stripe's
 // fees, and pays out each currency that has a positive balance. It returns the IDs of the payouts. They
-// are in transit, and arrive after two days of the fake's clock.
+// are in transit, and arrive at the last midnight in UTC within two days of the fake's clock.
 func (f *Fake) PayOut(p Payout) []string {
 	f.api.Mu.Lock()
 	defer f.api.Mu.Unlock()

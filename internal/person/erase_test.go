@@ -1,6 +1,7 @@
 package person_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -289,8 +290,24 @@ func TestLater(t *testing.T) {
 		w.must(err)
 		w.calm() // the list is read again
 	}
-	w.sell(w.engine(w.store)) // the same events do not come back
-	w.calm()
+	for _, erased := range []bool{true, false} {
+		o := w.tracking(w.engine(w.store))
+		if erased {
+			o.Erases = erases
+		}
+		s, err := tracking.Open(t.Context(), o)
+		w.must(err)
+		id := fmt.Sprint("evt_later_", erased)
+		body := fmt.Sprintf(`{"id":"%s","object":"event","type":"customer.deleted","created":%d,"livemode":false,"data":{"object":{"object":"customer","id":"%s","name":"%s"}}}`,
+			id, w.at.Unix(), customer, mark)
+		if v, err := s.Ingest(t.Context(), []byte(body), tracking.Origin{Source: tracking.FromWebhook}); err != nil || !v.Status.Final() {
+			t.Errorf("%+v, %v", v, err)
+		}
+		e, err := s.Event(t.Context(), id)
+		if w.must(err); erased != (len(e.Body) == 0 && e.Erased == fmt.Sprintf("%x", sha256.Sum256([]byte(body)))) {
+			t.Errorf("erased %t: the event has the body %q and the hash %q", erased, e.Body, e.Erased)
+		}
+	}
 }
 
 // TestAgain: a backup brings the data back. The list of the store that it replaced has it erased again, and an

@@ -222,8 +222,7 @@ func (w *world) meddle() {
 // sell plants tracking's purchases and events: linked by the customer, by the address and by the account.
 func (w *world) sell(e *engine.Engine) {
 	w.Helper()
-	s, err := tracking.Open(w.Context(), tracking.Options{Store: w.store, Tables: w.tables, Installation: e.Opened.Installation, Own: own, Now: w.now,
-		Decode: event.Decode})
+	s, err := tracking.Open(w.Context(), w.tracking(e))
 	w.must(err)
 	for i, x := range []struct{ customer, email, name string }{{"cus_by_address", strings.ToUpper(email), w.marked("Buyer")},
 		{customer, "", w.marked("Giver")}, {"cus_two", "two@example.com", "Two"}} {
@@ -251,6 +250,10 @@ func (w *world) sell(e *engine.Engine) {
 			w.Fatalf("%s: %+v, %v", body, v, err)
 		}
 	}
+}
+
+func (w *world) tracking(e *engine.Engine) tracking.Options {
+	return tracking.Options{Store: w.store, Tables: w.tables, Installation: e.Opened.Installation, Own: own, Now: w.now, Decode: event.Decode}
 }
 
 // all returns a text for each item of each table with everything in it, by its key. Bodies are unpacked.
