@@ -84,6 +84,7 @@ type maker struct {
 	settings settings.Settings
 	now      time.Time
 	byRef    map[string][]*Line
+	unread   []*Payout // receipts that cannot be read
 }
 
 // Make returns the report. Its errors are the store's, and the processor's refusal of the credentials.
@@ -106,7 +107,7 @@ func Make(ctx context.Context, e *billing.Records, from processor.Charger, q Que
 	}
 	for r, err := range e.Receipts(ctx) {
 		if bad, is := errors.AsType[*billing.ItemError](err); is {
-			m.gap(&Payout{Payout: processor.Payout{Hidden: bad.Error()}})
+			m.unread = append(m.unread, &Payout{Payout: processor.Payout{Hidden: bad.Error()}})
 		} else if err != nil {
 			return nil, err
 		} else if r.Kind == billing.Charged {
@@ -226,6 +227,7 @@ func (m *maker) finish() error {
 		return cmp.Or(a.Arrival.Compare(b.Arrival), cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID))
 	})
 	m.Gaps = slices.DeleteFunc(m.Gaps, func(p *Payout) bool { return p.ID != "" && m.Untold == 0 && !m.has(p.Arrival) })
+	m.Gaps = append(m.Gaps, m.unread...) // which hide no payout
 	slices.SortFunc(m.Unsettled, func(a, b *Line) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Ref, b.Ref)) })
 	for _, p := range m.Payouts {
 		p.sums = map[processor.TransactionKind]money.Amount{}
@@ -260,6 +262,8 @@ func (m *maker) check(l *Line) {
 	case months > 0 && l.Created.Before(m.now.AddDate(0, -months, 0)):
 		l.Problem = "the receipt may have expired"
 		return
+	case len(m.unread) > 0:
+		l.Problem = "no receipt that can be read"
 	default:
 		l.Problem = "no receipt"
 	}

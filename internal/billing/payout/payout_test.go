@@ -85,7 +85,7 @@ type scene struct {
 	receipts []*billing.Receipt
 	query    payout.Query
 	places   []string
-	damage   bool // the receipts
+	damage   bool // the second receipt
 }
 
 func newScene(t *testing.T) *scene {
@@ -122,7 +122,7 @@ func (s *scene) report() (*payout.Report, error) {
 	for i, r := range s.receipts {
 		r.Period = i
 		it := r.Item()
-		if s.damage {
+		if s.damage && i == 1 {
 			it.Set(schema.ProcessedAmount, store.S("much"))
 		}
 		writes = append(writes, store.Put(e.Table, it))
@@ -295,13 +295,17 @@ func TestMake_GapElsewhere(t *testing.T) {
 	s.want("", "", " po_2: manual")
 }
 
-// TestMake_Unreadable: an item that another tool has damaged makes the report incomplete.
+// TestMake_Unreadable: an item that another tool has damaged makes the report incomplete. It hides no payout, so
+// other receipts are still missing, wherever they are in the store, and its charge may have a receipt.
 func TestMake_Unreadable(t *testing.T) {
 	s := newScene(t)
 	s.pays("", "po_1", "paid", entry(processor.SettledCharge, "pi_1", 1000))
-	s.receipts = []*billing.Receipt{receipt("pi_1", 1000, 25)}
+	s.receipts = []*billing.Receipt{receipt("pi_2", 1000, 25), receipt("pi_1", 1000, 25), receipt("pi_3", 1000, 25)}
 	s.damage = true
 	r, err := s.report()
+	if err == nil && (len(r.Unsettled) != 2 || r.Untold != 0 || len(r.Unreceipted) != 1 || r.Unreceipted[0].Problem != "no receipt that can be read") {
+		t.Errorf("missing %v, %d in doubt, charges %+v", r.Unsettled, r.Untold, r.Unreceipted)
+	}
 	if err != nil || len(r.Gaps) != 1 || !strings.HasPrefix(r.Gaps[0].Hidden, "item ACC#1 REC#") {
 		t.Errorf("got %+v, %v", r, err)
 	}
