@@ -29,7 +29,7 @@ func (p *program) reconcileCommand() *cobra.Command {
 // An adoption is what reconcile did.
 type adoption struct {
 	charges, sent, released int
-	erased                  int // accounts that were erased again
+	erased, unerased        int // accounts that were erased again, and what was left
 	changes                 []replaced.Change
 	meta                    billing.Meta
 	failed                  error // of charges that were not adopted
@@ -50,7 +50,7 @@ func (p *program) adopt(ctx context.Context, s *session.Session, old string) (a 
 	if a.meta.Aside != "" {
 		old = cmp.Or(old, "pebble:"+a.meta.Aside)
 	}
-	if a.erased, err = p.EraseAgain(ctx, s, old); err != nil {
+	if a.erased, a.unerased, err = p.EraseAgain(ctx, s, old); err != nil {
 		return a, err
 	}
 	if old != "" {
@@ -78,6 +78,7 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 	if err != nil {
 		return errors.Join(a.failed, err)
 	}
+	p.SayErased(a.erased, a.unerased)
 	p.Say("%s adopted", screen.Plural(a.charges, "charge"))
 	p.Fields("  mails sent before, which are not sent again", screen.Positive(a.sent), "  mails not sent before", screen.Positive(a.released))
 	p.SayHeld(held)

@@ -92,10 +92,12 @@ func (p *program) storeRestore() *cobra.Command {
 		p.Say("%s is now the store as it was at %s.", p.Config.Store, r.Made.Format(time.RFC3339))
 		erased := 0
 		if r.Meta.Moved == "" {
+			left := 0
 			err = p.With(ctx, session.Need{}, func(s *session.Session) (err error) {
-				erased, err = p.EraseAgain(ctx, s, screen.Prefixed("pebble:", r.Aside))
+				erased, left, err = p.EraseAgain(ctx, s, screen.Prefixed("pebble:", r.Aside))
 				return err
 			})
+			p.SayErased(erased, left)
 			if err != nil {
 				return fmt.Errorf("the store was restored, but accounts that were erased since the backup are not erased again: %w; run: %s",
 					err, p.Hint("reconcile"))
