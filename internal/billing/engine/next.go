@@ -207,7 +207,7 @@ func nextUnasked(x situation) action {
 	switch {
 	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
 		return doLookUp // the intent may have been paid
-	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
+	case x.retryAhead && !x.requested && !x.parked() && (x.trigger == byRun || x.trigger == byRequest):
 		return doNothing // the walk has found a stale row
 	case x.bound:
 		return doConfirm

@@ -444,3 +444,27 @@ func TestTakenBack_Random(t *testing.T) {
 	}
 	t.Log(did)
 }
+
+// TestTakenBack_BeforeARetry: the open period was declined, and every run reports that an operator must decide
+// instead of waiting for the retry day.
+func TestTakenBack_BeforeARetry(t *testing.T) {
+	w, n := parking()
+	charge := w.sub(n).LastCharge
+	w.newMethod(n, "pm_card_visa_chargeDeclined")
+	w.daily("2024-03-01") // the first retry, so the next one is in two days
+	w.makeReturn(t, processor.Disputed, charge, 1299, processor.ReversalSucceeded)
+	w.mustCollect(t, 1)
+	w.wantParked(t, n, 1)
+	before := len(w.attempts())
+	for range 9 {
+		if got := w.start().run(civil.Date{}).Counts; got[engine.OutcomeParked] != 1 {
+			t.Errorf("on %s: %v", w.today(), got)
+		}
+		w.tomorrow()
+	}
+	if got := w.attempts(); len(got) != before {
+		t.Errorf("charged while parked: %v", got)
+	}
+	w.wantParked(t, n, 1)
+	w.report(t)
+}
