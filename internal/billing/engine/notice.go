@@ -67,6 +67,9 @@ func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *proc
 	f := e.effect(outbox.KindCardExpires, s, nil, nil)
 	f.ID += "/" + s.CardTold
 	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), s.CardTold
+	sku, amount := s.PlanOn(s.Period+1, following)
+	f.Data[outbox.DataSKU], f.Data[outbox.DataKeySKU] = sku, s.Name.SKU
+	setAmount(f.Data, amount)
 	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(s.Period+1), following.String()
 	return e.mail(s, f)
 }

@@ -99,6 +99,28 @@ func TestToldOfARefundOnce(t *testing.T) {
 	w.wantTold(t, outbox.KindRefund, 2) // a pending one may still fail
 }
 
+// TestToldThatACardExpires_Terms: the notice has the amount and plan of the payment that the card cannot pay.
+func TestToldThatACardExpires_Terms(t *testing.T) {
+	w, p := newPurse("2024-01-01T09:00")
+	n := w.create(one("2024-12-30", bare))
+	p.give("", "cus_1", "pm_1", "pm_card_visa") // good until the end of 2024
+	w.attach(t, billing.Attachment{Customer: "cus_1"})
+	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{SKU: new("gold"), Quantity: new(2), From: date("2025-01-01")})
+	mustNot(t, err)
+	w.goTo(date("2024-12-23"))
+	w.start().remind()
+	for _, e := range w.wantTold(t, outbox.KindCardExpires, 1) {
+		if d := e.Data; d[outbox.DataAmount] != "25.98" || d[outbox.DataSKU] != "gold" || d[outbox.DataKeySKU] != n.SKU {
+			t.Errorf("%+v", d)
+		}
+	}
+	for _, e := range w.wantTold(t, outbox.KindReminder, 1) {
+		if e.Data[outbox.DataAmount] != "12.99" {
+			t.Errorf("%+v", e.Data)
+		}
+	}
+}
+
 func TestToldOnceThatACardExpires(t *testing.T) {
 	for due, want := range map[string]int{"2024-11-30": 0, "2024-12-30": 1, "2025-01-30": 0} {
 		w, p := newPurse("2024-01-01T09:00")
