@@ -269,8 +269,9 @@ func (s *Subscription) checkTerms(c Change) (all []error) {
 	if c.Quantity != nil && *c.Quantity == 0 {
 		return []error{Invalid("quantity", "must be 1 or more")}
 	}
-	if all = price.Check(s.Amount, s.Terms, CheckText); all == nil && s.Pending != nil {
-		terms := s.Terms
+	terms := s.Terms
+	terms.Discount = terms.Discount.Left(s.Period) // one that is over need not fit
+	if all = price.Check(s.Amount, terms, CheckText); all == nil && s.Pending != nil {
 		terms.Quantity = s.Pending.quantity(s)
 		all = price.Check(s.Pending.Amount, terms, CheckText)
 	}

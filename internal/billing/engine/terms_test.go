@@ -197,3 +197,20 @@ func clean(t *testing.T, w *world) {
 		t.Error(problem)
 	}
 }
+
+// TestTerms_DiscountOver: a discount whose periods are over does not limit what the next periods may cost.
+func TestTerms_DiscountOver(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) {
+		n.Terms = price.Terms{Quantity: 2, Discount: price.Discount{Amount: usd(2000), Periods: 1}}
+	}))
+	w.start().run(civil.Date{})
+	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Quantity: new(1)})
+	mustNot(t, err)
+	w.set("2024-02-29T09:00")
+	w.start().run(civil.Date{})
+	if got, want := w.charged(t, "a1"), []int64{598, 1299}; !slices.Equal(got, want) {
+		t.Errorf("charged %v, want %v", got, want)
+	}
+	clean(t, w)
+}
