@@ -17,8 +17,7 @@ import (
 // CreateSubscription is access pattern 1: it stores a subscription, and its account if there is
 // none yet. If the account already has a subscription of the id, it returns the old one and
 // ErrExists: an id is never used again.
-func (e *Records) CreateSubscription(ctx context.Context,
-	n NewSubscription) (s *Subscription, err error) {
+func (e *Records) CreateSubscription(ctx context.Context, n NewSubscription) (s *Subscription, err error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
@@ -41,8 +40,7 @@ func (e *Records) CreateSubscription(ctx context.Context,
 }
 
 // creation returns the writes of a new subscription.
-func (e *Records) creation(ctx context.Context,
-	n NewSubscription) ([]store.Write, *Subscription, error) {
+func (e *Records) creation(ctx context.Context, n NewSubscription) ([]store.Write, *Subscription, error) {
 	if err := e.MayChange(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -110,8 +108,7 @@ func (n *NewSubscription) NewAccount(created time.Time) *Account {
 }
 
 // fits checks the new subscription against its account, and takes address and time zone from it.
-func (e *Records) fits(ctx context.Context, a *Account,
-	n *NewSubscription) (*Subscription, error) {
+func (e *Records) fits(ctx context.Context, a *Account, n *NewSubscription) (*Subscription, error) {
 	old, err := e.Subscription(ctx, Name{Account: n.Account, ID: n.ID})
 	switch {
 	case err == nil && old.SKU != n.SKU && old.Name.SKU != n.SKU:
@@ -174,8 +171,7 @@ func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error
 	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, SKU: n.SKU, Email: n.Email,
 		PaymentDay: n.PaymentDay, Amount: n.Amount, Terms: n.Terms, Method: n.Method, Address: n.Address,
 		Collection: cmp.Or(n.Collection, Automatic), Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
-		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1,
-		Shards: shards}
+		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1, Shards: shards}
 	s.Terms.Quantity = stored(s.Terms.Quantity)
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
 	today := TodayIn(n.TimeZone, now)

@@ -88,8 +88,7 @@ func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.
 
 // GetSubscriptionsByAccount is access pattern 6: the account's items SUB#…, by their sort key.
 func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix},
-		DecodeSubscription)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix}, DecodeSubscription)
 }
 
 // GetReceiptsByAccount is access pattern 7: the account's items REC#… not expired, oldest first.
