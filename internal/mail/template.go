@@ -175,6 +175,7 @@ func (t *Templates) fill(v *view) (content, error) {
 			return content{}, err
 		}
 	}
+	v.Facts = slices.DeleteFunc(v.Facts, func(f fact) bool { return f.Label == "" }) // a folder's words from before
 	var subject, text, html bytes.Buffer
 	if err = f.text.ExecuteTemplate(&subject, "subject", v); err == nil {
 		err = f.text.ExecuteTemplate(&text, textLayout, v)

@@ -109,6 +109,26 @@ func TestDocumentLink(t *testing.T) {
 	}
 }
 
+// TestUnknownLabel: a folder's words without a label leave its fact out.
+func TestUnknownLabel(t *testing.T) {
+	words, err := embedded.ReadFile("templates/de/words.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := NewTemplates(folderOf(t, map[string]string{"de/words.txt": strings.Replace(string(words), `{{- else if eq . "quantity"}}Anzahl`, "", 1)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(old, settings.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, err := w.Preview(Sample(outbox.KindReceipt, "de", "ada@example.com", created), false)
+	if err != nil || strings.Contains(text, "433") || !strings.Contains(text, "Rabatt: 0,01") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestHTMLEscapes(t *testing.T) {
 	hostile := `<script>alert(1)</script>"'&`
 	w := writerOf(t, settings.Settings{MerchantName: hostile, PostalAddress: hostile, ReplyTo: "a@b.example"})

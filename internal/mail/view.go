@@ -22,6 +22,7 @@ type view struct {
 	Account, Email, Name  string // Name is the customer's
 	Subscription, Product string // the product is its name, else the SKU, else the subscription
 	Amount, Before        string // before a change of the price
+	Quantity, Discount    string // 3 × $4.33, and what the discount reduces the amount by
 	Due, Paid, Retry      string
 	PayBy, PayTo          string // of a payment by wire: it has to arrive before PayBy
 	CollectUntil          string // of a failed payment: until then a new payment method collects it
@@ -76,6 +77,10 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		return nil, fmt.Errorf("%w: the %s lacks %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
 			outbox.DataAmountText)
 	}
+	v.Discount = amount(outbox.DataDiscount, outbox.DataDiscount)
+	if v.Quantity = d[outbox.DataQuantity]; v.Quantity != "" {
+		v.Quantity += " × " + amount(outbox.DataUnit, outbox.DataUnit)
+	}
 	if v.PayBy != "" {
 		v.PayTo = clean(s.PayTo)
 	}
@@ -112,7 +117,8 @@ func (v *view) facts() []fact {
 		amount = ""
 	}
 	all := []fact{{"receipt", v.Receipt, ""}, {"email", email, ""}, {"subscription", v.Subscription, ""},
-		{"product", v.Product, ""}, {"amount", amount, ""}, {"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
+		{"product", v.Product, ""}, {"quantity", v.Quantity, ""}, {"discount", v.Discount, ""}, {"amount", amount, ""},
+		{"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
 		{"due", v.Due, ""}, {"reference", v.Reference, ""}, {"card", v.Card, ""}, {"card_until", v.CardUntil, ""},
 		{"reason", v.Reason, ""}, {"retry", v.Retry, ""}, {"pay_by", v.PayBy, ""}, {"pay_to", v.PayTo, ""}}
 	return slices.DeleteFunc(append(all, v.arrears...), func(f fact) bool {

@@ -139,6 +139,11 @@ const (
 
 	DataPayBy = "pay_by" // 2023-07-12: the payment must arrive before that day
 
+	// of KindReceipt, KindReminder and KindPaymentRequest
+	DataQuantity = "quantity"    // 3: units; "" for one
+	DataUnit     = "unit_amount" // 4.33: of one unit; "" for one
+	DataDiscount = "discount"    // 1.30: what the amount is reduced by; "": nothing
+
 	DataRef = "ref" // of the payment intent waiting for the customer
 
 	DataCard        = "card"         // Visa ending in 4242

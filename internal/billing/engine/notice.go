@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -206,6 +207,14 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	}
 	data[outbox.DataPeriod], data[outbox.DataDueDate] = strconv.Itoa(period), due.String()
 	setAmount(data, amount)
+	switch {
+	case kind == outbox.KindReceipt && rec != nil:
+		setPrice(data, rec.Price)
+	case kind == outbox.KindPaymentRequest && o != nil:
+		setPrice(data, o.Price)
+	case kind == outbox.KindReminder:
+		setPrice(data, s.PriceOf(period))
+	}
 	now := e.Now()
 	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
 }
@@ -219,6 +228,19 @@ func tellFallback(data map[string]string, o *billing.OpenPeriod) {
 func setAmount(data map[string]string, amount money.Amount) {
 	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
 	data[outbox.DataAmountText] = amount.Format()
+}
+
+// setPrice sets what makes the amount, if it is not one unit's.
+func setPrice(data map[string]string, p *price.Price) {
+	if p == nil {
+		return
+	}
+	if n := p.Terms.Count(); n > 1 {
+		data[outbox.DataQuantity], data[outbox.DataUnit] = strconv.Itoa(n), p.Unit.Decimal()
+	}
+	if !p.Discount.IsZero() {
+		data[outbox.DataDiscount] = p.Discount.Decimal()
+	}
 }
 
 // receipt returns the payment record for the next period to be paid.

@@ -3,12 +3,14 @@ package engine_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -213,4 +215,30 @@ func TestTerms_DiscountOver(t *testing.T) {
 		t.Errorf("charged %v, want %v", got, want)
 	}
 	clean(t, w)
+}
+
+// TestTerms_Mail: reminder and receipt say what makes the amount, and only while it is not one unit's.
+func TestTerms_Mail(t *testing.T) {
+	w := newWorld("2024-01-24T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Terms = price.Terms{Quantity: 3, Discount: *off(10, 1)} }))
+	w.daily("2024-02-28")
+	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Quantity: new(1)})
+	mustNot(t, err)
+	w.daily("2024-03-31")
+	want := map[string]string{"0": "3 12.99 3.90 35.07", "1": "   12.99", "2": "   12.99"}
+	for _, kind := range []string{outbox.KindReceipt, outbox.KindReminder} {
+		if kind == outbox.KindReminder {
+			want["1"] = "3 12.99  38.97" // sent before the change
+		}
+		for _, e := range w.effects(t, kind) {
+			d := e.Data
+			got := strings.Join([]string{d[outbox.DataQuantity], d[outbox.DataUnit], d[outbox.DataDiscount], d[outbox.DataAmount]}, " ")
+			if period := d[outbox.DataPeriod]; got != want[period] && period < "3" {
+				t.Errorf("%s of period %s: %q, want %q", kind, period, got, want[period])
+			}
+		}
+		if all := w.effects(t, kind); len(all) < 3 {
+			t.Errorf("%d of %s", len(all), kind)
+		}
+	}
 }

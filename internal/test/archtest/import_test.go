@@ -76,7 +76,7 @@ var layers = map[string][]string{
 	"internal/billing/due":      {"billing"},
 	"internal/billing/meta":     {"billing", "schema", "store"},
 	"internal/billing/engine": {"billing", "billing/account", "billing/audit", "billing/cardupdate", "billing/charging",
-		"billing/kept", "billing/meta", "billing/numbering", "billing/planchange", "billing/proof", "billing/refund",
+		"billing/kept", "billing/meta", "billing/numbering", "billing/planchange", "billing/price", "billing/proof", "billing/refund",
 		"billing/report", "billing/reversal", "billing/settings", "billing/wallet", "billing/worker", "call", "civil",
 		"history", "lookup", "money", "outbox", "processor", "schema", "secret", "store"},
 	"internal/billing/payout": {"billing", "billing/settings", "civil", "money", "processor"},
