@@ -255,13 +255,11 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 
 // discount replaces the discount, from the next period that is not open.
 func (s *Subscription) discount(d price.Discount) {
-	if s.Terms.Discount = (price.Discount{}); d.IsZero() {
-		return
+	from := s.Period
+	if s.NextOpen() != nil {
+		from++
 	}
-	if d.From = s.Period; s.NextOpen() != nil {
-		d.From++
-	}
-	s.Terms.Discount = d
+	s.Terms.Discount = s.Terms.Discount.Replace(d, from)
 }
 
 // checkTerms checks the terms with the plan in force, and with the pending one.

@@ -73,10 +73,10 @@ func ofSubscription(s *billing.Subscription, n *billing.NewSubscription, given f
 	if note("quantity", strconv.Itoa(cmp.Or(plan.Quantity, s.Terms.Count())), strconv.Itoa(n.Terms.Count()), kept) {
 		c.Quantity = new(n.Terms.Count())
 	}
-	if stored := s.Terms.Discount.Left(s.Period); note("discount", stored.String(), n.Terms.Discount.String(), "") {
+	if stored := s.Terms.Discount; note("discount", stored.String(), n.Terms.Discount.String(), "") { // also one that is over
 		c.Discount = &n.Terms.Discount
-	} else if given("discount") {
-		note("discount_periods", strconv.Itoa(stored.Periods), strconv.Itoa(n.Terms.Discount.Periods), "another discount brings its periods with it")
+	} else if left := stored.Left(s.Period); given("discount") && !left.IsZero() && n.Terms.Discount.Periods != stored.Periods {
+		note("discount_periods", strconv.Itoa(left.Periods), strconv.Itoa(n.Terms.Discount.Periods), "another discount brings its periods with it")
 	}
 	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit && s.Interval.Unit != civil.Day &&
 		note("payment_day", strconv.Itoa(s.PaymentDay), strconv.Itoa(n.PaymentDay), "") {

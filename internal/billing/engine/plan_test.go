@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/planchange"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -278,6 +279,26 @@ func TestPlanChange_Resumable(t *testing.T) {
 			t.Errorf("%d cuts", cuts)
 		}
 	}
+}
+
+// TestPlanChange_SameDiscount: a command that is run again later neither lengthens the discount nor mails again.
+func TestPlanChange_SameDiscount(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("2024-01-30T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	change := &planchange.Change{Of: "gold", Notify: true, Discount: func(money.Currency) (*price.Discount, error) { return off(10, 2), nil }}
+	for _, day := range []string{"2024-01-30", "2024-02-01", "2024-03-01"} {
+		w.daily(day)
+		changed, err := w.start().Plans().Apply(ctx, n, change)
+		if mustNot(t, err); changed != (day == "2024-01-30" || day == "2024-03-01") { // then it is over
+			t.Errorf("on %s: changed %t", day, changed)
+		}
+	}
+	w.daily("2024-05-31")
+	if got, want := w.charged(t, "a1"), []int64{1169, 1169, 1169, 1169, 1299}; !slices.Equal(got, want) {
+		t.Errorf("charged %v, want %v", got, want)
+	}
+	w.wantTold(t, outbox.KindPriceChange, 2)
 }
 
 // TestPlanChange_Concerns: who is changed, and who is left.

@@ -97,6 +97,20 @@ func (d Discount) On(period int) bool {
 	return !d.IsZero() && period >= d.From && (d.Periods == 0 || period-d.From < d.Periods)
 }
 
+// Replace returns the new discount, which begins with the period. The same discount stays as it is while it lasts,
+// because it may be the same request again.
+func (d Discount) Replace(by Discount, from int) Discount {
+	again := d
+	by.From, again.From = from, from
+	switch {
+	case by.IsZero():
+		return Discount{}
+	case again == by && d.On(from):
+		return d
+	}
+	return by
+}
+
 // Left returns the discount as a new subscription would have it whose first period is this one.
 func (d Discount) Left(period int) Discount {
 	if d.Periods > 0 {

@@ -304,3 +304,25 @@ func set(it *store.Item, name string, v any) {
 	}
 	it.Set(name, store.S(v.(string)))
 }
+
+// TestDiscount_Replace: the same discount again does not last longer, except after its end.
+func TestDiscount_Replace(t *testing.T) {
+	ten, five := price.Percent(100_000), price.Percent(50_000)
+	given := price.Discount{Percent: ten, From: 2, Periods: 3}
+	for name, tt := range map[string]struct {
+		by   price.Discount
+		from int
+		want price.Discount
+	}{
+		"again at once":       {price.Discount{Percent: ten, Periods: 3}, 2, given},
+		"again in its last":   {price.Discount{Percent: ten, Periods: 3}, 4, given},
+		"again after its end": {price.Discount{Percent: ten, Periods: 3}, 5, price.Discount{Percent: ten, From: 5, Periods: 3}},
+		"for longer":          {price.Discount{Percent: ten, Periods: 4}, 4, price.Discount{Percent: ten, From: 4, Periods: 4}},
+		"another":             {price.Discount{Percent: five, Periods: 3}, 3, price.Discount{Percent: five, From: 3, Periods: 3}},
+		"none":                {price.Discount{}, 3, price.Discount{}},
+	} {
+		if got := given.Replace(tt.by, tt.from); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
