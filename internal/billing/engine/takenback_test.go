@@ -468,3 +468,22 @@ func TestTakenBack_BeforeARetry(t *testing.T) {
 	w.wantParked(t, n, 1)
 	w.report(t)
 }
+
+// TestTakenBack_ByAFastClock: the clock is put right again, and the subscription stays parked for the operator.
+func TestTakenBack_ByAFastClock(t *testing.T) {
+	w, n := parking()
+	w.records = true
+	w.start().run(civil.Date{})
+	w.set("2024-02-20T09:00")
+	w.takeBack(t, n)
+	w.start().run(civil.Date{})
+	w.set("2024-02-01T09:00")
+	mustNot(t, w.start().SetCharging(t.Context(), true, ""))
+	w.wantParked(t, n, 1)
+	if got := w.start().run(civil.Date{}).Counts; got[engine.OutcomeParked] != 1 || w.sub(n).NextPayment.After(w.today()) {
+		t.Errorf("reported %v: %s", got, w.describe(n))
+	}
+	w.daily("2024-03-31")
+	w.wantParked(t, n, 1)
+	w.report(t)
+}
