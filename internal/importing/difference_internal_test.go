@@ -2,6 +2,7 @@ package importing
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -27,15 +28,15 @@ func TestOfSubscription_Discount(t *testing.T) {
 		s := &billing.Subscription{Period: tt.period, Terms: price.Terms{Discount: ten}}
 		n := &billing.NewSubscription{Terms: price.Terms{Discount: tt.file}}
 		c, all := ofSubscription(s, n, func(field string) bool { return field == "discount" || field == "discount_periods" })
-		got := ""
+		var got strings.Builder
 		for _, d := range all {
-			got += fmt.Sprintf("%s %s -> %s ", d.Field, d.Stored, d.Given)
+			got.WriteString(fmt.Sprintf("%s %s -> %s ", d.Field, d.Stored, d.Given))
 		}
 		if c.Discount != nil {
-			got += "changes"
+			got.WriteString("changes")
 		}
-		if got != tt.want {
-			t.Errorf("%+v in period %d: %q, want %q", tt.file, tt.period, got, tt.want)
+		if got.String() != tt.want {
+			t.Errorf("%+v in period %d: %q, want %q", tt.file, tt.period, got.String(), tt.want)
 		}
 	}
 }
