@@ -23,7 +23,8 @@ func (s *server) exportAccount(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-// eraseAccount takes the personal data of the account's person out of the store. A repeated request continues it.
+// eraseAccount takes the personal data of the account's person out of the store. A repeated request
+// continues it.
 func (s *server) eraseAccount(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		Confirm string `json:"confirm"`

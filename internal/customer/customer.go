@@ -22,8 +22,8 @@ import (
 // fresh is for how long the settings are used again, so that guesses at links cost no reads.
 const fresh = 5 * time.Second
 
-// A Handler serves the customers' pages. It answers every request that it does not serve in the same way, so that
-// nobody learns what exists.
+// A Handler serves the customers' pages. It answers every request that it does not serve in the
+// same way, so that nobody learns what exists.
 type Handler struct {
 	records *billing.Records
 	log     *slog.Logger
@@ -91,7 +91,8 @@ func (h *Handler) current(ctx context.Context) (*document.Links, error) {
 	return h.links, nil
 }
 
-// Protect sets the headers of a document: nobody stores, lists, frames or forwards it, and it runs nothing.
+// Protect sets the headers of a document: nobody stores, lists, frames or forwards it, and it runs
+// nothing.
 func Protect(h http.Header) {
 	for name, value := range map[string]string{"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": document.Policy(),
 		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow",

@@ -12,8 +12,8 @@ import (
 type Numbers interface {
 	// Mine reports whether this process may give numbers. Another process may hold the lease.
 	Mine(ctx context.Context) (bool, error)
-	// Give returns the writes that give each object the next number, in this order. Their conditions
-	// must fail if another commit has given a number since.
+	// Give returns the writes that give each object the next number, in this order. Their
+	// conditions must fail if another commit has given a number since.
 	Give(ctx context.Context, objects []store.Key) ([]store.Write, error)
 }
 

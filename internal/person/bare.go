@@ -9,8 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// personal contains billing's attributes with personal values. Parts of Charge, PaymentDetails and Reason are
-// personal too, in the items that bare names.
+// personal contains billing's attributes with personal values. Parts of Charge, PaymentDetails and
+// Reason are personal too, in the items that bare names.
 var personal = []string{schema.BillingDetails, schema.CardTold, schema.Email, schema.EmailBounced, schema.Fallback, schema.FanOut,
 	schema.LastError, schema.Mailed, schema.Manual, schema.Name, schema.Note, schema.PaymentMethod}
 
@@ -23,8 +23,8 @@ var ours = func() map[string]bool {
 	return all
 }()
 
-// bare returns the item of the recurring payments table without personal data, and without the attributes of other
-// tools, which may be personal.
+// bare returns the item of the recurring payments table without personal data, and without the
+// attributes of other tools, which may be personal.
 func bare(it store.Item) store.Item {
 	var now store.Item
 	for _, a := range it {

@@ -29,7 +29,8 @@ type Erasure struct {
 	again     map[string]bool    // customers of purchases that came after the mark
 }
 
-// A RefusedError has all reasons for which an account cannot be erased yet. It is a billing.ErrState.
+// A RefusedError has all reasons for which an account cannot be erased yet. It is a
+// billing.ErrState.
 type RefusedError struct {
 	Account string
 	Reasons []string
@@ -43,11 +44,13 @@ func (e *RefusedError) Unwrap() error { return billing.ErrState }
 
 const passes = 20 // over the store, of which the last one finds nothing
 
-// Erase takes the personal data out of every item about the account's person. It keeps amounts, dates and IDs, and
-// never deletes an item, except for mail that is not sent. It marks the account first and changes it last, so a
-// repeated call continues an interrupted one. It returns a RefusedError while something about the account is not
-// finished, and records that in the history. Once the account is marked, it leaves a new purchase as it is, because the
-// person is a customer again, and it first erases everything but what must still be applied. With dry, it writes nothing.
+// Erase takes the personal data out of every item about the account's person. It keeps amounts,
+// dates and IDs, and never deletes an item, except for mail that is not sent. It marks the account
+// first and changes it last, so a repeated call continues an interrupted one. It returns a
+// RefusedError while something about the account is not finished, and records that in the history.
+// Once the account is marked, it leaves a new purchase as it is, because the person is a customer
+// again, and it first erases everything but what must still be applied. With dry, it writes
+// nothing.
 func Erase(ctx context.Context, r *billing.Records, account string, dry bool) (*Erasure, error) {
 	s, a, err := of(ctx, r, account)
 	if err == nil && !dry {
@@ -86,8 +89,8 @@ func Erase(ctx context.Context, r *billing.Records, account string, dry bool) (*
 	return x, err
 }
 
-// pass erases each item about the person once, except for the account. It changes the purchases after all others,
-// because their customers find events.
+// pass erases each item about the person once, except for the account. It changes the purchases
+// after all others, because their customers find events.
 func (s *search) pass(ctx context.Context, x *Erasure, dry bool) error {
 	var purchases []Item
 	for it, err := range s.items(ctx) {
@@ -191,7 +194,8 @@ func (s *search) reasons(it *Item) (all []string) {
 	return all
 }
 
-// ListPK is the partition with the accounts that were erased: each item has the account's ID and the day.
+// ListPK is the partition with the accounts that were erased: each item has the account's ID and
+// the day.
 const ListPK = "ERASED"
 
 // listed returns the put of the account's item in the list.
@@ -200,8 +204,8 @@ func (s *search) listed(account string) store.Write {
 	return store.Put(s.Table, billing.ItemAt(store.Key{PK: ListPK, SK: account}, day))
 }
 
-// mark checks the account and marks it as erased, unless it is marked. A new subscription changes the account's version,
-// so none can come between the check and the mark.
+// mark checks the account and marks it as erased, unless it is marked. A new subscription changes
+// the account's version, so none can come between the check and the mark.
 func (s *search) mark(ctx context.Context, account string, dry bool) error {
 	return store.Retry(ctx, "account "+account, func() error {
 		_, err := call.Begin(ctx, s.Store, nil)
@@ -251,7 +255,8 @@ func (s *search) erase(ctx context.Context, x *Erasure, it Item, dry bool) (err 
 	return err
 }
 
-// without returns the write that takes the personal data out of the item, or false if there is none.
+// without returns the write that takes the personal data out of the item, or false if there is
+// none.
 func (s *search) without(it *Item) (w store.Write, is bool, err error) {
 	was := it.Item
 	switch it.Table {

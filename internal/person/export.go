@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A Data is everything that a store has of one person. Items contains every item as stored, also the items that
-// another tool has made unreadable.
+// A Data is everything that a store has of one person. Items contains every item as stored, also
+// the items that another tool has made unreadable.
 type Data struct {
 	Installation  string // of the store, for receipts
 	Account       *billing.Account

@@ -27,7 +27,8 @@ func list(ctx context.Context, r *billing.Records, each func(account string) err
 	return nil
 }
 
-// Later returns the function for tracking.Options.Erases. It reads the list of erased accounts once a minute.
+// Later returns the function for tracking.Options.Erases. It reads the list of erased accounts once
+// a minute.
 func Later(r *billing.Records) func(ctx context.Context, at string, body []byte) (bool, error) {
 	var mu sync.Mutex
 	var erased *search // guarded by mu
@@ -58,10 +59,10 @@ func Later(r *billing.Records) func(ctx context.Context, at string, body []byte)
 	}
 }
 
-// Again erases the accounts that this store or the one that it replaced had erased, because a backup brings their
-// data back. It returns the number of accounts, and the errors of those that it must leave: they are refused or
-// unreadable. They stay in the list, so the next call tries again. If old's list cannot be read, left has an error for
-// it. old may be nil.
+// Again erases the accounts that this store or the one that it replaced had erased, because a
+// backup brings their data back. It returns the number of accounts, and the errors of those that it
+// must leave: they are refused or unreadable. They stay in the list, so the next call tries again.
+// If old's list cannot be read, left has an error for it. old may be nil.
 func Again(ctx context.Context, r, old *billing.Records) (n int, left []error, err error) {
 	again := func(account string) error {
 		a, err := r.Account(ctx, account)

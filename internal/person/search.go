@@ -19,8 +19,8 @@ import (
 // metaAccount is the name of the account in the metadata that billing gives to Stripe's objects.
 const metaAccount = "duesday_account"
 
-// A search finds the items about one or several persons. An event is about a person if it names an account, one of
-// the person's customers at Stripe, or the person's address.
+// A search finds the items about one or several persons. An event is about a person if it names an
+// account, one of the person's customers at Stripe, or the person's address.
 type search struct {
 	*billing.Records
 	own                         string          // the platform's Stripe account; "" if unknown
@@ -59,8 +59,8 @@ func of(ctx context.Context, r *billing.Records, account string) (*search, *bill
 	return s, a, err
 }
 
-// items yields the items about the persons. Purchases come before events, because events may name a purchase's
-// customer.
+// items yields the items about the persons. Purchases come before events, because events may name a
+// purchase's customer.
 func (s *search) items(ctx context.Context) iter.Seq2[Item, error] {
 	t := &s.Tables
 	return func(yield func(Item, error) bool) {

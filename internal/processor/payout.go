@@ -10,8 +10,8 @@ import (
 )
 
 // A Settler is a Charger that knows what the processor pays out to the merchant's bank account. Its
-// sequences end after an error. The Ref of a charge on a connected account begins with the account and
-// a slash.
+// sequences end after an error. The Ref of a charge on a connected account begins with the account
+// and a slash.
 type Settler interface {
 	// Payouts yields the payouts that arrive at or after r.Since, in no particular order.
 	Payouts(ctx context.Context, r ListRequest) iter.Seq2[Payout, error]
@@ -31,8 +31,8 @@ type Payout struct {
 	Hidden   string       // why the processor does not list the transactions; "": it does
 }
 
-// A Transaction is a change of the merchant's balance at the processor. Its amounts are in the currency
-// of the payout, and negative if they reduce the balance.
+// A Transaction is a change of the merchant's balance at the processor. Its amounts are in the
+// currency of the payout, and negative if they reduce the balance.
 type Transaction struct {
 	ID      string
 	Kind    TransactionKind

@@ -9,9 +9,9 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// EraseAgain erases what a backup has brought back: the accounts that were erased in the session's store, or in the
-// store at old, which it replaced. It returns the number of accounts, and warns of each that it left, and of an old
-// store that it cannot read. old may be "".
+// EraseAgain erases what a backup has brought back: the accounts that were erased in the session's
+// store, or in the store at old, which it replaced. It returns the number of accounts, and warns of
+// each that it left, and of an old store that it cannot read. old may be "".
 func (p *Program) EraseAgain(ctx context.Context, s *Session, old string) (erased, left int, err error) {
 	var replaced *billing.Records
 	if old != "" {

@@ -52,7 +52,8 @@ func (p *Processor) payout(at string, x *sdk.Payout) (processor.Payout, error) {
 	return got, nil
 }
 
-// A transaction is Stripe's balance transaction. The library's type cannot hold sources that it does not know.
+// A transaction is Stripe's balance transaction. The library's type cannot hold sources that it
+// does not know.
 type transaction struct {
 	ID       string          `json:"id"`
 	Object   string          `json:"object"`
@@ -84,8 +85,8 @@ func (p *Processor) Settled(ctx context.Context, at, payout string) iter.Seq2[pr
 	return sequence.Filter(rows, func(t processor.Transaction) bool { return t.Type != "payout" || t.Ref != payout })
 }
 
-// kinds has the kinds of Stripe's types. A bank debit that fails after it was paid is taken back as a
-// dispute is.
+// kinds has the kinds of Stripe's types. A bank debit that fails after it was paid is taken back as
+// a dispute is.
 var kinds = map[string]processor.TransactionKind{"charge": processor.SettledCharge, "payment": processor.SettledCharge,
 	"refund": processor.SettledRefund, "payment_refund": processor.SettledRefund, "refund_failure": processor.SettledRefund,
 	"payment_failure_refund": processor.SettledDispute, "payment_reversal": processor.SettledDispute,

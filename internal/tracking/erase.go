@@ -9,7 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// formatErased is the first byte of the mark in place of an erased body. The body's SHA-256 follows.
+// formatErased is the first byte of the mark in place of an erased body. The body's SHA-256
+// follows.
 const formatErased = 2
 
 // erase replaces the body by its hash. An event that waits for an operator is ignored from now on.
@@ -20,7 +21,8 @@ func (e *Event) erase() {
 	}
 }
 
-// EraseEvent returns the write that replaces the stored event's body by its hash, or false if there is none.
+// EraseEvent returns the write that replaces the stored event's body by its hash, or false if there
+// is none.
 func EraseEvent(table string, it store.Item) (w store.Write, is bool, err error) {
 	e, err := eventOf(it)
 	if err != nil || len(e.Body) == 0 {
@@ -31,8 +33,8 @@ func EraseEvent(table string, it store.Item) (w store.Write, is bool, err error)
 	return store.Put(table, it, *e.was), true, err
 }
 
-// ErasePurchase returns the write that removes the texts about the buyer from the stored purchase, or false if there
-// are none.
+// ErasePurchase returns the write that removes the texts about the buyer from the stored purchase,
+// or false if there are none.
 func ErasePurchase(table string, it store.Item, now time.Time) (w store.Write, is bool, err error) {
 	p, err := DecodePurchase(it)
 	if err != nil || p.keyHash == "" {

@@ -21,8 +21,8 @@ func Payout(p *payout.Payout) Object {
 		"unlisted", p.Unlisted, "amount", p.Amount}
 }
 
-// PayoutLine returns a transaction in a payout, or a receipt in none. For one that is not this store's, own is
-// false.
+// PayoutLine returns a transaction in a payout, or a receipt in none. For one that is not this
+// store's, own is false.
 func PayoutLine(l *payout.Line) Object {
 	v := Object{"payout?", l.Payout.ID, "stripe_account?", l.Payout.At, "arrival?", l.Payout.Arrival, "transaction?", l.ID, "kind", l.Kind,
 		"type?", l.Type, "own", l.Own, "created_at", l.Created, "currency?", l.Net.Currency().Code(), "gross?", l.Gross,

@@ -11,7 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// Export returns everything that the store has of a person. The member stored has each item as it is stored.
+// Export returns everything that the store has of a person. The member stored has each item as it
+// is stored.
 func Export(d *person.Data) Object {
 	receipts := make([]Object, len(d.Receipts))
 	for i, r := range d.Receipts {

@@ -1,4 +1,5 @@
-// Package bulk creates many subscriptions a commit, for an import. It does not check them: its callers do.
+// Package bulk creates the subscriptions of an import, many in each commit. It does not check them: its
+// callers do.
 package bulk
 
 import (

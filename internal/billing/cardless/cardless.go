@@ -1,5 +1,5 @@
-// Package cardless takes card numbers out of stored values, which other tools may have written. It does not
-// write to a store.
+// Package cardless takes card numbers out of stored values, which other tools may have written. It
+// does not write to a store.
 package cardless
 
 import (

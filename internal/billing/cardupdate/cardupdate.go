@@ -1,5 +1,5 @@
-// Package cardupdate applies a new payment method of an account, or a card that a customer entered through a
-// link, to the subscriptions that it pays for.
+// Package cardupdate applies a new payment method of an account, or a card that a customer entered
+// through a link, to the subscriptions that it pays for.
 //
 // It does not charge anything: the next payment run tries an open period with the new method.
 package cardupdate
@@ -30,7 +30,8 @@ type Service[W any] struct {
 	Processor processor.Charger
 	// Change commits a decision once.
 	Change func(context.Context, billing.Name, Decision[W]) (*billing.Subscription, error)
-	// Follow has a subscription use the choice, in memory. It returns billing.ErrUnchanged if nothing differs.
+	// Follow has a subscription use the choice, in memory. It returns billing.ErrUnchanged if
+	// nothing differs.
 	Follow func(context.Context, *billing.Subscription, Choice, civil.Date, Urgency) ([]W, error)
 	Plain  func(...store.Write) []W
 }

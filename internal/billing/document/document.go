@@ -1,5 +1,5 @@
-// Package document renders a payment's receipt or invoice as one HTML page in the account's language, and signs
-// the links to it.
+// Package document renders a payment's receipt or invoice as one HTML page in the account's
+// language, and signs the links to it.
 //
 // It does not number receipts, send mail or listen.
 package document
@@ -36,8 +36,8 @@ type Document struct {
 	Installation string
 }
 
-// Of reads what the receipt's document shows. The seller and the customer of a receipt are those of today, and those
-// of an invoice never change. Every refund is on the same page.
+// Of reads what the receipt's document shows. The seller and the customer of a receipt are those of
+// today, and those of an invoice never change. Every refund is on the same page.
 func Of(ctx context.Context, e *billing.Records, r *billing.Receipt) (*Document, error) {
 	d := &Document{Receipt: r, Installation: e.Opened.Installation}
 	var err error
@@ -56,8 +56,8 @@ func Of(ctx context.Context, e *billing.Records, r *billing.Receipt) (*Document,
 	return d, err
 }
 
-// Find returns the account's receipt with the number or id, or store.ErrNotFound. Only a number identifies the
-// account too, which may then be empty.
+// Find returns the account's receipt with the number or id, or store.ErrNotFound. Only a number
+// identifies the account too, which may then be empty.
 func Find(ctx context.Context, e *billing.Records, account, id string) (*billing.Receipt, error) {
 	if err := billing.CheckGiven(account, func(text string) error { return billing.CheckID("account", text) }); err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ var parsed = sync.OnceValue(func() *design {
 // Policy returns the Content-Security-Policy of all pages: they have one style, and nothing else.
 func Policy() string { return parsed().policy }
 
-// HTML returns the document's page. It needs no other file, and prints on one sheet of A4 unless it has many
-// refunds.
+// HTML returns the document's page. It needs no other file, and prints on one sheet of A4 unless it
+// has many refunds.
 func (d *Document) HTML() ([]byte, error) { return d.page().render() }
 
 // Missing returns the page for a link that leads nowhere.
@@ -155,7 +155,8 @@ type page struct {
 	Foot                    string
 }
 
-// Dense reports whether the page is printed smaller, because its texts are long or it has many refunds.
+// Dense reports whether the page is printed smaller, because its texts are long or it has many
+// refunds.
 func (p *page) Dense() bool {
 	const most, rows = 700, 8 // what a sheet has room for in the usual size
 	n := 0

@@ -16,10 +16,11 @@ import (
 // Path begins the path of a document's link. The token follows.
 const Path = "/r/"
 
-// Links signs links to documents. The token is an encrypted account and receipt id, because an account's id may
-// be personal, and its own checksum (a synthetic IV, as RFC 5297 defines it, by HMAC-SHA256). It is always
-// the same for one receipt. It never expires: a receipt is kept for years, in mail and by accountants, and the
-// page ends with the receipt. The setting receipt-links replaces the keys, and so ends all links.
+// Links signs links to documents. The token is an encrypted account and receipt id, because an
+// account's id may be personal, and its own checksum (a synthetic IV, as RFC 5297 defines it, by
+// HMAC-SHA256). It is always the same for one receipt. It never expires: a receipt is kept for
+// years, in mail and by accountants, and the page ends with the receipt. The setting receipt-links
+// replaces the keys, and so ends all links.
 type Links struct {
 	base string // "": mail has no links
 	keys [2][32]byte
@@ -49,8 +50,8 @@ func (l *Links) To(account, id string) string {
 	return l.base + Path + base64.RawURLEncoding.EncodeToString(append(token, l.crypt(token, text)...))
 }
 
-// Open returns what the token names. It returns false for a token that this store has not made with the same
-// settings.
+// Open returns what the token names. It returns false for a token that this store has not made with
+// the same settings.
 func (l *Links) Open(token string) (account, id string, ok bool) {
 	const most = 600 // an id has at most 128 bytes
 	if l.base == "" || len(token) > most {

@@ -1,5 +1,5 @@
-// Package invoice decides which payments get an invoice instead of a receipt, and keeps what an invoice says,
-// because it must not change.
+// Package invoice decides which payments get an invoice instead of a receipt, and keeps what an
+// invoice says, because it must not change.
 //
 // It does not number, render or send invoices.
 package invoice
@@ -42,8 +42,8 @@ const (
 	seller   = "seller"
 )
 
-// Stored returns the content of a receipt that is an invoice. A receipt is an invoice for good if it was one when it
-// got its number.
+// Stored returns the content of a receipt that is an invoice. A receipt is an invoice for good if
+// it was one when it got its number.
 func Stored(r *billing.Receipt) (c Content, is bool) {
 	it := r.Raw.Get(schema.InvoicedTo).Map()
 	for name, to := range map[string][]string{seller: c.Seller[:], customer: c.Customer[:]} {
@@ -63,8 +63,8 @@ func (c *Content) item() store.Item {
 		store.Attribute{Name: product, Value: store.S(c.Product)}, store.Attribute{Name: seller, Value: texts(c.Seller[:])})
 }
 
-// Note sets what the receipt's item must keep if the receipt becomes an invoice with its number. A receipt whose
-// account cannot be read stays one, because its number must not wait.
+// Note sets what the receipt's item must keep if the receipt becomes an invoice with its number. A
+// receipt whose account cannot be read stays one, because its number must not wait.
 func Note(ctx context.Context, e *billing.Records, s *settings.Settings, receipt store.Item, set *store.Item) error {
 	r, err := billing.DecodeReceipt(receipt)
 	if s.Document != settings.Invoice || err != nil || !strings.HasPrefix(receipt.Str(schema.SK), billing.RecPrefix) {
@@ -92,8 +92,8 @@ func texts(all []string) store.Value {
 	return store.L(values...)
 }
 
-// complete reports whether the payment has all fields that article 226 of Directive 2006/112/EC asks for, with its
-// numbers:
+// complete reports whether the payment has all fields that article 226 of Directive 2006/112/EC
+// asks for, with its numbers:
 //
 //   - (1) date of issue, and (7) date of the payment on account: the day of the payment
 //   - (2) sequential number: the receipt's number in its series, which it gets now
@@ -105,9 +105,9 @@ func texts(all []string) store.Value {
 //   - (8) taxable amount for each rate, unit price without tax, and discounts: the price's lines
 //   - (9) rate, and (10) amount of the tax, and with a rate of 0 (11), (11a) the tax note
 //
-// Not supported are (7a) cash accounting, (10a) self-billing, (12) to (14) vehicles and margin schemes, and (15)
-// tax representatives. An imported payment is not complete, because another system may have invoiced it, and
-// neither is one of another amount than its price.
+// Not supported are (7a) cash accounting, (10a) self-billing, (12) to (14) vehicles and margin
+// schemes, and (15) tax representatives. An imported payment is not complete, because another
+// system may have invoiced it, and neither is one of another amount than its price.
 func complete(s *settings.Settings, a *billing.Account, r *billing.Receipt) bool {
 	at := a.Details.Address
 	for _, text := range [...]string{s.Seller, s.SellerAddress, s.SellerCountry, s.SellerTaxID, a.Name + a.Details.Company, at.Line1, at.City, at.Country} {

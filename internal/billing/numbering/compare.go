@@ -13,8 +13,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Comparison finds gaps, numbers that were given twice, and receipts and rows that do not fit. It meets every item
-// in any order, while drains work, and keeps hashes. What differs is read again, and only what differs then counts.
+// A Comparison finds gaps, numbers that were given twice, and receipts and rows that do not fit. It
+// meets every item in any order, while drains work, and keeps hashes. What differs is read again,
+// and only what differs then counts.
 type Comparison struct {
 	r      *billing.Records
 	until  time.Time // what expires before it may be gone
@@ -37,7 +38,8 @@ type pair struct {
 	of     store.Key
 }
 
-// pairOf returns the pair of the item, or false for an item without a number and for what may have expired.
+// pairOf returns the pair of the item, or false for an item without a number and for what may have
+// expired.
 func (c *Comparison) pairOf(it store.Item) (p pair, x *Number, ok bool) {
 	key := billing.KeyOf(it)
 	if IsNumber(key) {

@@ -32,7 +32,8 @@ const (
 // CounterKey is the key of the item that contains the last number of each series.
 var CounterKey = store.Key{PK: prefix, SK: "NOW"}
 
-// A Numberer gives numbers in one store. It implements outbox.Numbers, and is safe for concurrent use.
+// A Numberer gives numbers in one store. It implements outbox.Numbers, and is safe for concurrent
+// use.
 type Numberer struct {
 	*billing.Records
 	leases *worker.Leases // nil: it gives numbers without the lease
@@ -42,7 +43,8 @@ type Numberer struct {
 	lease *worker.Lease // guarded by mu
 }
 
-// New returns a Numberer. If leased is true, it leaves numbers to another process that holds the lease.
+// New returns a Numberer. If leased is true, it leaves numbers to another process that holds the
+// lease.
 func New(r *billing.Records, leased bool) *Numberer {
 	n := &Numberer{Records: r, owner: rand.Text()}
 	if leased {
@@ -51,8 +53,9 @@ func New(r *billing.Records, leased bool) *Numberer {
 	return n
 }
 
-// Mine reports whether this process holds the lease on numbering, or needs none. It acquires the lease if it is free.
-// The lease only saves conflicts, because the counter's version decides which commit succeeds.
+// Mine reports whether this process holds the lease on numbering, or needs none. It acquires the
+// lease if it is free. The lease only saves conflicts, because the counter's version decides which
+// commit succeeds.
 func (n *Numberer) Mine(ctx context.Context) (bool, error) {
 	if n.leases == nil {
 		return true, nil
@@ -86,9 +89,9 @@ func Gives(ctx context.Context, r *billing.Records) (bool, error) {
 	return !older && err == nil, err
 }
 
-// Give returns the writes that give each receipt or refund the next number, and those of Records.Numbered. An object
-// that is gone, or has a number, gets none. If numbering is off, none gets one. If an older Duesday may drain the store,
-// Give returns no writes.
+// Give returns the writes that give each receipt or refund the next number, and those of
+// Records.Numbered. An object that is gone, or has a number, gets none. If numbering is off, none
+// gets one. If an older Duesday may drain the store, Give returns no writes.
 func (n *Numberer) Give(ctx context.Context, objects []store.Key) (writes []store.Write, err error) {
 	if older, err := Older(ctx, n.Records); err != nil || older {
 		return nil, err
@@ -150,8 +153,8 @@ func (n *Numberer) number(ctx context.Context, cfg *settings.Settings, items []s
 	return append(writes, c.put(n.Table)), nil
 }
 
-// notBehind takes the next letter if the next number of the series was given already: the counter is older than
-// the numbers, so part of the store went back in time.
+// notBehind takes the next letter if the next number of the series was given already: the counter
+// is older than the numbers, so part of the store went back in time.
 func (n *Numberer) notBehind(ctx context.Context, c *counter, year string) error {
 	for {
 		next := Number{Series: year + c.letter, N: c.last[year+c.letter] + 1}
@@ -164,7 +167,8 @@ func (n *Numberer) notBehind(ctx context.Context, c *counter, year string) error
 	}
 }
 
-// ErrCounter is returned if the counter's item is illegible. No number is given until someone repairs it.
+// ErrCounter is returned if the counter's item is illegible. No number is given until someone
+// repairs it.
 var ErrCounter = errors.New("the counter of receipt numbers cannot be read")
 
 // A Number is the item that names the receipt or refund with the number.

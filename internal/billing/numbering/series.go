@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A store that went back in time never continues a series, because the lost store may have given the next numbers to
-// other receipts. It takes the next letter instead: R-2026B-000001.
+// A store that went back in time never continues a series, because the lost store may have given
+// the next numbers to other receipts. It takes the next letter instead: R-2026B-000001.
 
 // A counter is the item with the last number of each series.
 type counter struct {
@@ -49,7 +49,8 @@ func decode(it store.Item) (*counter, error) {
 	return c, nil
 }
 
-// put returns the write of the counter. Its condition fails if the counter has changed since it was read.
+// put returns the write of the counter. Its condition fails if the counter has changed since it was
+// read.
 func (c *counter) put(table string) store.Write {
 	still := store.Absent()
 	if c.version > 0 {
@@ -119,8 +120,8 @@ func LostOf(ctx context.Context, r *billing.Records) (*Lost, error) {
 	return &Lost{c}, err
 }
 
-// Begin begins a new series in a store that was restored from a backup, and returns the last known numbers, or "" if
-// there are none. lost is the replaced store, or nil if it cannot be read.
+// Begin begins a new series in a store that was restored from a backup, and returns the last known
+// numbers, or "" if there are none. lost is the replaced store, or nil if it cannot be read.
 func Begin(ctx context.Context, r *billing.Records, lost *Lost) (known string, err error) {
 	err = store.Retry(ctx, "beginning a series of receipt numbers", func() error {
 		c, err := read(ctx, r)
@@ -138,8 +139,8 @@ func Begin(ctx context.Context, r *billing.Records, lost *Lost) (known string, e
 	return known, err
 }
 
-// BeginSince begins a new series, unless the current letter was taken after the end of the last payment run. A
-// reconciliation that finds unknown charges calls it, also after each interruption.
+// BeginSince begins a new series, unless the current letter was taken after the end of the last
+// payment run. A reconciliation that finds unknown charges calls it, also after each interruption.
 func BeginSince(ctx context.Context, r *billing.Records) error {
 	meta, err := r.Meta(ctx)
 	if err != nil {
@@ -155,8 +156,8 @@ func BeginSince(ctx context.Context, r *billing.Records) error {
 	})
 }
 
-// waive returns the error unless the counter is illegible: then no number is given before its repair, and neither a
-// restore nor a reconciliation waits for that.
+// waive returns the error unless the counter is illegible: then no number is given before its
+// repair, and neither a restore nor a reconciliation waits for that.
 func waive(ctx context.Context, r *billing.Records, err error) error {
 	if errors.Is(err, ErrCounter) {
 		r.Log.WarnContext(ctx, "no new series of receipt numbers begins", "error", err)

@@ -1,9 +1,10 @@
 // Package payout compares a store's receipts with the payouts of its processor.
 //
-// It asks the processor for each payout and its transactions, and matches their payment intents with
-// receipts. A report has two lists that are empty if nothing is wrong: charges without a receipt, and
-// receipts that are in no payout. Whatever the processor does not list makes the report incomplete, and a
-// receipt is never reported as missing from a list that the processor has not given completely.
+// It asks the processor for each payout and its transactions, and matches their payment intents
+// with receipts. A report has two lists that are empty if nothing is wrong: charges without a
+// receipt, and receipts that are in no payout. Whatever the processor does not list makes the
+// report incomplete, and a receipt is never reported as missing from a list that the processor has
+// not given completely.
 //
 // It changes nothing, in the store or at the processor.
 package payout
@@ -57,7 +58,8 @@ type Payout struct {
 	sums     map[processor.TransactionKind]money.Amount
 }
 
-// Sum returns a part of the amount. SettledFee are all fees, and SettledOther is all else of other systems.
+// Sum returns a part of the amount. SettledFee are all fees, and SettledOther is all else of other
+// systems.
 func (p *Payout) Sum(of processor.TransactionKind) money.Amount {
 	return cmp.Or(p.sums[of], money.New(0, p.Amount.Currency()))
 }
@@ -87,7 +89,8 @@ type maker struct {
 	unread   []*Payout // receipts that cannot be read
 }
 
-// Make returns the report. Its errors are the store's, and the processor's refusal of the credentials.
+// Make returns the report. Its errors are the store's, and the processor's refusal of the
+// credentials.
 func Make(ctx context.Context, e *billing.Records, from processor.Charger, q Query) (*Report, error) {
 	settler, is := from.(processor.Settler)
 	if !is {
@@ -146,8 +149,8 @@ func (m *maker) list(ctx context.Context, e *billing.Records) error {
 	return nil
 }
 
-// read asks for the payouts of a Stripe account and for their transactions. A receipt's day may have begun half
-// a day before the bank's.
+// read asks for the payouts of a Stripe account and for their transactions. A receipt's day may
+// have begun half a day before the bank's.
 func (m *maker) read(ctx context.Context, at string) (all []*Payout, err error) {
 	since := m.From.AddDays(-2).In(time.UTC)
 	list, err := processor.AskAll(ctx, m.from.Payouts, processor.ListRequest{At: at, Since: since})

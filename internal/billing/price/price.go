@@ -1,5 +1,5 @@
-// Package price computes what a period costs: unit amount, quantity, discount and tax. It also defines how
-// they are stored. It does not decide when a period is opened.
+// Package price computes what a period costs: unit amount, quantity, discount and tax. It also
+// defines how they are stored. It does not decide when a period is opened.
 package price
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// Terms say what a subscription's periods cost beside the unit amount. The zero Terms are one unit without
-// discount and tax.
+// Terms say what a subscription's periods cost beside the unit amount. The zero Terms are one unit
+// without discount and tax.
 type Terms struct {
 	Quantity int // 0: one
 	Discount Discount
@@ -47,8 +47,8 @@ type Tax struct {
 	Note    string // such as "reverse charge"
 }
 
-// A Price is what one period costs, and why. All its amounts have one currency, and are exact: Net and Tax add
-// up to Gross.
+// A Price is what one period costs, and why. All its amounts have one currency, and are exact: Net
+// and Tax add up to Gross.
 type Price struct {
 	Unit     money.Amount
 	Terms    Terms        // those that count for the period
@@ -97,8 +97,8 @@ func (d Discount) On(period int) bool {
 	return !d.IsZero() && period >= d.From && (d.Periods == 0 || period-d.From < d.Periods)
 }
 
-// Replace returns the new discount, which begins with the period. The same discount stays as it is while it lasts,
-// because it may be the same request again.
+// Replace returns the new discount, which begins with the period. The same discount stays as it is
+// while it lasts, because it may be the same request again.
 func (d Discount) Replace(by Discount, from int) Discount {
 	again := d
 	by.From, again.From = from, from
@@ -122,9 +122,9 @@ func (d Discount) Left(period int) Discount {
 	return d
 }
 
-// Of returns the price of a period with a unit amount and terms. Discount and tax are rounded half up, each
-// once. A price that is not plain must be more than zero and at most twelve digits. Otherwise Of returns a
-// field.Error, and a price of zero.
+// Of returns the price of a period with a unit amount and terms. Discount and tax are rounded half
+// up, each once. A price that is not plain must be more than zero and at most twelve digits.
+// Otherwise Of returns a field.Error, and a price of zero.
 func Of(unit money.Amount, t Terms, period int) (Price, error) {
 	if t.Quantity == 1 {
 		t.Quantity = 0
@@ -201,8 +201,8 @@ const (
 	maxNote     = 200
 )
 
-// Check returns a field.Error for each wrong field of the terms with the unit amount. It checks the characters
-// and length of the note with text.
+// Check returns a field.Error for each wrong field of the terms with the unit amount. It checks the
+// characters and length of the note with text.
 func Check(unit money.Amount, t Terms, text func(field, text string, limit int) error) (all []error) {
 	wrong := func(is bool, name, problem string) {
 		if is {

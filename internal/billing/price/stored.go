@@ -95,7 +95,8 @@ func (p *Price) Item() store.Item {
 	return it
 }
 
-// Decode reads the stored form of a price in the currency. It computes the amounts that are not stored.
+// Decode reads the stored form of a price in the currency. It computes the amounts that are not
+// stored.
 func Decode(it store.Item, c money.Currency) (p Price, err error) {
 	if p.Terms, err = DecodeTerms(it, c); err != nil {
 		return Price{}, err
@@ -121,8 +122,8 @@ func Decode(it store.Item, c money.Currency) (p Price, err error) {
 	return p, nil
 }
 
-// Explain returns an error unless the price is what its own terms say for the period, with the amount that was
-// charged.
+// Explain returns an error unless the price is what its own terms say for the period, with the
+// amount that was charged.
 func (p *Price) Explain(period int, charged money.Amount) error {
 	if p.IsPlain() {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Carry returns an event's writes with its sums in one of their outbox rows, or in a row of its own, whose id
-// tells the event from others. That row also names the objects that need numbers, and so does held mail.
+// Carry returns an event's writes with its sums in one of their outbox rows, or in a row of its
+// own, whose id tells the event from others. That row also names the objects that need numbers, and
+// so does held mail.
 func Carry(e *billing.Records, writes []store.Write, sums []Sum, objects []store.Key, id ...string) []store.Write {
 	text := Text(sums)
 	if text == "" {

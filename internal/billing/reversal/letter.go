@@ -8,8 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// Letter returns the operator's mail about a dispute that has reached its state. parked reports whether
-// the subscription is parked because of it. The days are those of the zone.
+// Letter returns the operator's mail about a dispute that has reached its state. parked reports
+// whether the subscription is parked because of it. The days are those of the zone.
 func Letter(r *billing.ReversalRecord, merchant, zone string, parked bool) (subject, text string) {
 	var b strings.Builder
 	say := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }

@@ -1,8 +1,9 @@
-// Package reversal decides what follows when the customer's bank takes the payment of a period back:
-// whether its subscription is parked, and whether another payment of the period may be recorded.
+// Package reversal decides what follows when the customer's bank takes the payment of a period
+// back: whether its subscription is parked, and whether another payment of the period may be
+// recorded.
 //
-// It does not commit anything, which is up to package engine. It does not charge a period again, because
-// a lost dispute may be won on appeal.
+// It does not commit anything, which is up to package engine. It does not charge a period again,
+// because a lost dispute may be won on appeal.
 package reversal
 
 import (
@@ -14,18 +15,19 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// TakenBack reports whether the record shows, and was did not, that the bank has taken the payment back:
-// a dispute is lost, or a bank debit was returned. was is nil for a new record.
+// TakenBack reports whether the record shows, and was did not, that the bank has taken the payment
+// back: a dispute is lost, or a bank debit was returned. was is nil for a new record.
 func TakenBack(was, r *billing.ReversalRecord) bool {
 	return r.Kind == processor.Disputed && r.State == processor.ReversalSucceeded && (was == nil || was.State != r.State)
 }
 
-// held begins the reason of a subscription that stays parked until an operator decides, even if its open
-// period is paid.
+// held begins the reason of a subscription that stays parked until an operator decides, even if its
+// open period is paid.
 const held = "taken back: "
 
-// Park parks the subscription in memory because of the record, on that day. It returns false if nothing
-// is charged for the subscription any more, or if another tool has moved it, because a run parks it then.
+// Park parks the subscription in memory because of the record, on that day. It returns false if
+// nothing is charged for the subscription any more, or if another tool has moved it, because a run
+// parks it then.
 func Park(s *billing.Subscription, r *billing.ReversalRecord, today civil.Date) bool {
 	charged := s.Status == billing.Active || s.Status == billing.ParkedState
 	if !charged || s.WillEnd() || s.PaidOff() || s.Altered() != "" || s.Removed() {
@@ -40,7 +42,8 @@ func Park(s *billing.Subscription, r *billing.ReversalRecord, today civil.Date) 
 	return true
 }
 
-// Holds reports whether the subscription is parked because of a reversal, and no operator has decided yet.
+// Holds reports whether the subscription is parked because of a reversal, and no operator has
+// decided yet.
 func Holds(s *billing.Subscription) bool {
 	return s.Status == billing.ParkedState && strings.HasPrefix(s.Parked, held)
 }

@@ -20,8 +20,8 @@ const (
 	Reinstated                 // the customer had the whole amount back, and the merchant has some of it again
 )
 
-// Of returns the standing of the charge. A record in another currency returns nothing of it, because
-// Duesday does not convert amounts.
+// Of returns the standing of the charge. A record in another currency returns nothing of it,
+// because Duesday does not convert amounts.
 func Of(list []*billing.ReversalRecord, charge string, amount money.Amount) Standing {
 	gone, ever := int64(0), int64(0)
 	for _, r := range list {
@@ -46,15 +46,16 @@ func Of(list []*billing.ReversalRecord, charge string, amount money.Amount) Stan
 	return Kept
 }
 
-// A Debt is the charge of a past period, another payment of which can be recorded if it was reversed.
+// A Debt is the charge of a past period, another payment of which can be recorded if it was
+// reversed.
 type Debt struct {
 	Charge  string
 	Receipt *billing.Receipt // of the charge; nil if it has expired
 	About   string           // the reversals of the charge; "" if there are none
 }
 
-// DebtOf returns the debt of a subscription's period, or nil if the period has no charge that any record
-// names, or has another payment already.
+// DebtOf returns the debt of a subscription's period, or nil if the period has no charge that any
+// record names, or has another payment already.
 func DebtOf(receipts []*billing.Receipt, list []*billing.ReversalRecord, id string, period int) *Debt {
 	var d Debt
 	for _, r := range receipts {

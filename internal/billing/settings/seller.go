@@ -30,7 +30,8 @@ func (s *Settings) Links() bool {
 	return s.PublicURL != "" && s.SellerName() != "" && s.SellerPlace() != ""
 }
 
-// checkDocument returns an error if the settings of documents do not fit together. Its text names everything that is missing.
+// checkDocument returns an error if the settings of documents do not fit together. Its text names
+// everything that is missing.
 func (s *Settings) checkDocument() error {
 	of := party.Details{TaxID: s.SellerTaxID}
 	of.Address.Country = s.SellerCountry

@@ -17,8 +17,8 @@ import (
 var payoutColumns = strings.Fields("payout stripe_account arrival transaction kind type own created_at currency gross fee net " +
 	"charged charged_currency charge account subscription period receipt number problem")
 
-// comparePayouts prints the comparison of payouts with receipts. It exits with ExitPerson if a list is not
-// empty, and returns an error if the comparison is incomplete.
+// comparePayouts prints the comparison of payouts with receipts. It exits with ExitPerson if a list
+// is not empty, and returns an error if the comparison is incomplete.
 func (p *program) comparePayouts(ctx context.Context, s *session.Session, f *reportFlags) error {
 	r, err := payout.Make(ctx, s.Engine.Records, s.Processor, payout.Query{From: f.payouts.Value, Until: f.until.Value, Days: f.settled})
 	if err != nil {

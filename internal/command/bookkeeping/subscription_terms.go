@@ -22,7 +22,8 @@ func (t *termsFlags) add(f *pflag.FlagSet, none string) {
 	f.StringVar(&t.periods, "discount-periods", ever, "`NUMBER` of periods that have the discount, or "+ever)
 }
 
-// ever is the number of a discount's periods without an end, and noDiscount the flag's text that removes it.
+// ever is the number of a discount's periods without an end, and noDiscount the flag's text that
+// removes it.
 const (
 	ever       = "ever"
 	noDiscount = "none"
