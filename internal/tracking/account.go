@@ -113,7 +113,8 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 		there, reading := r.ConnectedAccount(ctx, stripeAccount)
 		switch {
 		case reading != nil:
-			return nil, errors.Join(err, reading)
+			// Reading only says "unregistered" again, which is not why Register failed.
+			return nil, fmt.Errorf("%w; reading the Stripe account back: %v", err, reading)
 		case there.Merchant != merchant:
 			return nil, fmt.Errorf("the Stripe account %s already belongs to merchant %s: %w", stripeAccount, there.Merchant, ErrOther)
 		}

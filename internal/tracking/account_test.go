@@ -211,6 +211,9 @@ func TestRegister_Crashes(t *testing.T) {
 				if more = met(); !more {
 					break
 				}
+				if errors.Is(err, tracking.ErrUnregistered) {
+					t.Errorf("%s at %d: Register calls an account that it could not store unregistered: %v", name, at, err)
+				}
 				// Whoever registered it tries again, unless all that is left is the inbox's.
 				if _, there := d.service.ConnectedAccount(t.Context(), otherAt); err != nil && (there != nil || !alone) {
 					if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
