@@ -333,8 +333,8 @@ func (t *manualRequest) again(ctx context.Context, s *billing.Subscription) ([]w
 			return nil, fmt.Errorf("subscription %s: charge %s of period %d: %w", s.Name, debt.Charge, t.period, err)
 		}
 		due, err := s.Schedule().Due(t.period)
-		if err != nil {
-			return nil, err
+		if err != nil { // the schedule has changed since, and has no day for the period
+			due = billing.TodayIn(s.TimeZone, cmp.Or(in.Opened, in.Changed))
 		}
 		first = &billing.Receipt{SKU: in.Tag.SKU, Due: due, Amount: in.Amount}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -30,10 +31,14 @@ type simulation struct {
 	w      *world
 	rng    *rand.Rand
 	drains *rand.Rand // of the outbox
+	back   *rand.Rand // of what is taken back: simreturn_test.go
 	names  []billing.Name
 	seed   uint64
 	days   int
 	did    map[string]int // what befell: so that a toothless simulation is seen
+
+	disputed map[string]bool // refs that were disputed
+	disputes []string        // ids of disputes
 
 	hostile bool                    // hostile_test.go
 	spoilt  map[billing.Name]spoilt // amounts that cannot be read for now
@@ -65,13 +70,18 @@ func interleave(rng *rand.Rand, threads []func(edge func())) {
 func pick[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))] }
 
 func newSimulation(seed uint64, p planted) *simulation {
+	if p.proc == nil && p.bank == nil {
+		p.proc = gives
+	}
 	rng := rand.New(rand.NewPCG(seed, 7))
-	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, drains: rand.New(rand.NewPCG(seed, 29)), seed: seed, did: map[string]int{}, days: 400,
-		spoilt: map[billing.Name]spoilt{}}
+	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, drains: rand.New(rand.NewPCG(seed, 29)),
+		back: rand.New(rand.NewPCG(seed, 31)), seed: seed, did: map[string]int{}, days: 400,
+		spoilt: map[billing.Name]spoilt{}, disputed: map[string]bool{}}
 	s.w.ticks = true // the random ids of runs that begin at once would decide their order
 	s.w.shards = pick(rng, 1, 1, 3)
 	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
 	s.w.cfg.AfterFailure = pick(rng, settings.Forgive, settings.Collect)
+	s.w.cfg.AfterReversal = pick(s.back, settings.Nothing, settings.Park)
 	// One that lost an answer sends again, under the next key, what a twin may have sent
 	// since it looked: an attempt may then run twice, and only one of them succeed.
 	s.w.twins = true
@@ -366,6 +376,7 @@ func (s *simulation) play() []string {
 		w.clock.Store(w.today().In(time.UTC).Add(time.Duration(s.rng.IntN(24*60)) * time.Minute).UnixNano())
 		s.moment()
 		s.customers(false)
+		s.returns()
 		if n := s.drains.IntN(12); n < 10 { // it dies around one of its first commits, or ends; sometimes none works
 			w.number(n, storetest.Before+storetest.Phase(n%2))
 		}
@@ -440,6 +451,9 @@ func (s *simulation) persons(p *process) {
 			}
 			if now := s.w.sub(n); now.Status == billing.ParkedState && now.Period == before.Period {
 				_, err := p.SkipParked(context.Background(), n)
+				if due, e := now.Due(); reversal.Holds(now) && e == nil && due.After(s.w.today()) {
+					_, err = p.Resume(context.Background(), n) // it parks before its period is due
+				}
 				if errors.Is(err, billing.ErrState) && s.w.sub(n).Requested == billing.RequestSkip {
 					break // a bank is still deciding: the intent cannot be cancelled yet, a later run ends the period
 				}
@@ -523,7 +537,8 @@ func TestSimulation(t *testing.T) {
 		}
 		moves.wantEach(t, but...)
 	}
-	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked", "past period paid"} {
+	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked", "past period paid", "taken back",
+		"dispute decided", "refund", "paid instead"} {
 		if seeds > 1 && did[what] < seeds/4 {
 			t.Errorf("%s befell only %d times in %d seeds", what, did[what], seeds)
 		}

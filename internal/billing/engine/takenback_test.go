@@ -241,8 +241,13 @@ func TestTakenBack_LongAfter(t *testing.T) {
 	wantText(t, err, "its receipt has expired")
 	r := w.makeReturn(t, processor.Disputed, ref, 1299, processor.ReversalSucceeded)
 	w.mustCollect(t, 1)
-	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+	_, err = w.start().UpdateSubscription(ctx, n, billing.Change{PaymentDay: new(5)}) // whose schedule has no period 0
 	mustNot(t, err)
+	again, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0)})
+	mustNot(t, err)
+	if again.Receipt.Due != date("2024-01-31") {
+		t.Errorf("another payment of period 0 was due on %s", again.Receipt.Due)
+	}
 	p, err := w.start().Prove(ctx, n, 0)
 	mustNot(t, err)
 	if p.State != "paid" || p.Alarm || !strings.Contains(p.Why, "the manual payment settles the period") {
