@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/document"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
@@ -218,7 +219,7 @@ func (s *Session) served(ctx context.Context) bool {
 
 // Forget deletes old run records and old dead letters. The next run deletes any that remain.
 func (s *Session) Forget(ctx context.Context) {
-	before, err := s.Engine.ForgetRuns(ctx)
+	before, err := job.Forget(ctx, s.Engine.Records)
 	if err == nil && !before.IsZero() {
 		for _, q := range []outbox.Queue{outbox.Mail, outbox.Actions, outbox.Inbox, outbox.Deliveries} {
 			err = errors.Join(err, outbox.New(s.Store, s.Tables.Outbox, s.Now, nil, nil).On(q).Forget(ctx, before))

@@ -136,7 +136,7 @@ func TestForgetRuns(t *testing.T) {
 	e := w.start()
 	left := func(want int) {
 		t.Helper()
-		_, err := e.ForgetRuns(t.Context())
+		_, err := job.Forget(t.Context(), e.Records)
 		mustNot(t, err)
 		runs, err := job.Latest(t.Context(), e.Engine, billing.Payments, 10)
 		mustNot(t, err)

@@ -146,7 +146,7 @@ var layers = map[string][]string{
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
-	"internal/session": {"billing", "billing/charging", "billing/document", "billing/engine", "billing/numbering",
+	"internal/session": {"billing", "billing/charging", "billing/document", "billing/engine", "billing/job", "billing/numbering",
 		"billing/recipient", "billing/report", "billing/settings", "billing/wallet", "call", "civil", "clock", "config",
 		"delivery", "delivery/cause", "field", "key", "locale", "mail", "mail/smtp", "outbox", "person", "processor", "sandbox",
 		"schema", "screen", "secret", "status", "store", "store/dynamostore", "store/dynamotable", "store/storeurl",
