@@ -13,10 +13,10 @@ func TestExport(t *testing.T) {
 		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,\"b@example.com\",1,news,12.99,USD,31,pm_card_visa\n"))
 	c.must("run", "payments")
 	receipts := strings.Split(c.must("export", "receipts", "--format", "csv"), "\n")
-	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge,kind,id,number,email,refunded,note,unit_amount,quantity,discount")
+	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge,kind,id,number,email,refunded,note,unit_amount,quantity,discount,net,tax,tax_rate,tax_mode,tax_country,tax_note")
 	if len(receipts) != 3 || !strings.HasPrefix(receipts[1],
 		"1,1,news,0,2026-03-15,2026-03-15T10:30:00.000Z,12.99,USD,pi_sandbox_") ||
-		!strings.HasSuffix(receipts[1], ",a@example.com,0.00,,,,") || !strings.Contains(receipts[1], ",charge,") {
+		!strings.HasSuffix(receipts[1], ",a@example.com,0.00,,,,,,,,,,") || !strings.Contains(receipts[1], ",charge,") {
 		t.Errorf("receipts: %q", receipts)
 	}
 	o := decode(t, c.must("export", "receipts", "--format", "jsonl")).(map[string]any)
@@ -31,10 +31,10 @@ func TestExport(t *testing.T) {
 	}
 	equal(t, "subscriptions", c.read("out.csv"),
 		"account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date,next_payment_date,interval,"+
-			"time_zone,reminder_days,installments,address,collection,customer,name,locale,fallback,product,quantity,discount,discount_periods,address_line1,"+
+			"time_zone,reminder_days,installments,address,collection,customer,name,locale,fallback,product,quantity,discount,discount_periods,tax_rate,tax,tax_note,address_line1,"+
 			"address_line2,city,company,country,postal_code,state,tax_id\n"+
-			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,,,,,,,,,,,,,,,,,,\n2,b@example.com,1,news,12.99,USD,"+
-			"31,pm_card_visa,,2026-03-31,month,UTC,7,,,,,,,,,,,,,,,,,,,\n")
+			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,,,,,,,,,,,,,,,,,,,,,\n2,b@example.com,1,news,12.99,USD,"+
+			"31,pm_card_visa,,2026-03-31,month,UTC,7,,,,,,,,,,,,,,,,,,,,,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
 	}
@@ -45,7 +45,7 @@ func TestExport(t *testing.T) {
 		"note"), []any{"a@example.com", "2.99", nil})
 	receipts = strings.Split(c.must("export", "receipts"), "\n")
 	r := c.list("receipt", "list", "2")[0].(map[string]any)
-	if !strings.HasSuffix(receipts[2], ",bank 77,external,"+r["id"].(string)+","+r["number"].(string)+",b@example.com,0.00,bank 77,,,") {
+	if !strings.HasSuffix(receipts[2], ",bank 77,external,"+r["id"].(string)+","+r["number"].(string)+",b@example.com,0.00,bank 77,,,,,,,,,") {
 		t.Errorf("receipts: %q", receipts)
 	}
 }

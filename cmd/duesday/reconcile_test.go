@@ -137,9 +137,9 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 		"reminder-days": "9", "address": "1 Road", "sku": "other", "email": "n@example.com", "time-zone": "Asia/Tokyo", "locale": "de", "name": "Ann Smith",
 		"company": "Ann", "address-line1": "Hauptstr.1", "address-line2": "B4", "city": "Ulm", "postal-code": "89073", "state": "BW", "country": "DE",
 		"tax-id":   "DE123456789",
-		"quantity": "4", "discount": "10%",
+		"quantity": "4", "discount": "10%", "tax-rate": "19",
 		"customer": "", "fallback": "pm_card_visa", "connected": "", "fee": ""}
-	asks := []string{"from", "notify", "where", "prices", "yes", "discount-periods", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
+	asks := []string{"from", "notify", "where", "prices", "yes", "discount-periods", "tax", "tax-note", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 3, 5, 9, 0, 0, 0, time.UTC))
 	var cases [][]string

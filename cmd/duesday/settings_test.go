@@ -139,7 +139,7 @@ func TestSettings_Everywhere(t *testing.T) {
 	c := newCLI(t)
 	c.must("account", "create", "1", "--email", "ada@example.com")
 	c.must("settings", "set", "merchant-name=Gym", "postal-address=1 Road", "sender=a@example.com", "reply-to=b@example.com",
-		"daily=06:10", "alarm-at=09:00", "operator=c@example.com", "ended-by=unpaid", "pay-to=DE89",
+		"daily=06:10", "alarm-at=09:00", "operator=c@example.com", "ended-by=unpaid", "pay-to=DE89", "tax-rates=DE:19",
 		"seller=Gym Ltd", "seller-address=1 Road", "seller-country=GB", "seller-tax-id=GB1", "public-url=https://pay.example.com")
 	help, shown := c.must("settings", "--help"), c.object(exitDone, "settings", "show")
 	for _, name := range settings.Names() {

@@ -130,7 +130,7 @@ func (e *Records) fits(ctx context.Context, a *Account, n *NewSubscription) (*Su
 			return nil, Invalid(f.Name, "account "+a.ID+" has another "+f.Name+"; to change it, use "+f.Command)
 		}
 	}
-	n.Email, n.TimeZone = a.Email, a.TimeZone
+	n.Email, n.TimeZone, n.Details.Address.Country = a.Email, a.TimeZone, a.Details.Address.Country
 	return nil, nil
 }
 
@@ -152,6 +152,8 @@ func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription
 
 // Build returns the subscription as the store would hold it.
 func (e *Records) Build(ctx context.Context, n *NewSubscription) (*Subscription, error) {
+	taxed := *n
+	n, taxed.Terms.Tax = &taxed, n.Taxes.Of(n.Terms.Tax, n.Details.Address.Country)
 	if n.Terms != (price.Terms{}) {
 		if err := e.NeedFormat(ctx, TermsFormat); err != nil {
 			return nil, err

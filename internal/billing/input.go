@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/money"
@@ -34,9 +35,10 @@ type NewSubscription struct {
 	SKU          string
 	Amount       money.Amount // of one unit
 	Terms        price.Terms
-	PaymentDay   int        // day of the month 1..31, with days that of the first payment; with weeks the ISO weekday 1..7
-	Method       string     // the processor's token; "": the account's
-	Collection   Collection // "": Automatic
+	Taxes        *tax.Defaults // for Terms without a tax; nil: none
+	PaymentDay   int           // day of the month 1..31, with days that of the first payment; with weeks the ISO weekday 1..7
+	Method       string        // the processor's token; "": the account's
+	Collection   Collection    // "": Automatic
 	Address      string
 	Interval     civil.Interval // zero: every month
 	TimeZone     string         // IANA name; "": the account's, else UTC

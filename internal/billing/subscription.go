@@ -72,6 +72,10 @@ func CheckCollection(c Collection) error {
 // method to charge.
 const NoMethod = "no payment method"
 
+// NoTaxRate is Subscription.Parked, and the reason of the period's record, if the tax setting is on and
+// the subscription has no rate.
+const NoTaxRate = "no tax rate"
+
 // A Subscription is the item SUB#<id>#SKU#<sku> of an account. Its Name has the SKU with which it was
 // made: that of its key, by which the processor and the records of its periods know it for good.
 type Subscription struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -199,6 +200,7 @@ type Change struct {
 	Amount       *money.Amount   // from the next period to be opened; with SKU or From as they
 	Quantity     *int            // as Amount
 	Discount     *price.Discount // from the next period that is not open, instead of the one before; zero: none
+	Tax          *tax.Change     // from the next period to be opened
 	SKU          *string         // from the first period due on From or later
 	From         civil.Date      // zero: tomorrow
 	Notify       bool            // tells the customer of a change of SKU or Amount
@@ -229,7 +231,11 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	if c.Discount != nil {
 		s.discount(*c.Discount)
 	}
-	if c.Amount != nil || c.Quantity != nil || c.Discount != nil || c.SKU != nil {
+	if c.Tax != nil {
+		now, err := c.Tax.Of(s.Terms.Tax)
+		s.Terms.Tax, all = now, append(all, err)
+	}
+	if c.Amount != nil || c.Quantity != nil || c.Discount != nil || c.SKU != nil || c.Tax != nil {
 		all = append(all, s.checkTerms(c)...)
 	}
 	if c.Collection != nil {

@@ -55,6 +55,9 @@ type settingsForm struct {
 	DeliveryDays       *int               `json:"delivery_days"`
 	HistoryMonths      *int               `json:"history_months"`
 	ReceiptPrefix      *string            `json:"receipt_prefix"`
+	Tax                *string            `json:"tax"`
+	TaxMode            *string            `json:"tax_mode"`
+	TaxRates           *[]string          `json:"tax_rates"`
 	Products           map[string]*string `json:"products"` // names by SKU; "" removes one
 }
 
@@ -99,6 +102,9 @@ func (f *settingsForm) apply(to *settings.Settings) error {
 			err = billing.Invalid(name, e.Problem)
 		}
 		x.add(err)
+	}
+	if e, ok := errors.AsType[*field.Error](to.Check()); ok && x.err() == nil {
+		x.add(billing.Invalid(strings.ReplaceAll(e.Field, "-", "_"), e.Problem))
 	}
 	return x.err()
 }

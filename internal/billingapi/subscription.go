@@ -50,6 +50,7 @@ type subscriptionForm struct {
 	price
 	Quantity     *int               `json:"quantity"`
 	Discount     *discountForm      `json:"discount"`
+	Tax          *taxForm           `json:"tax"`
 	PaymentDay   int                `json:"payment_day" empty:"no"`
 	Method       string             `json:"payment_method"`
 	Collection   billing.Collection `json:"collection" empty:"no"`
@@ -92,6 +93,9 @@ func (s *server) createSubscription(w http.ResponseWriter, r *web.Request) error
 	}
 	return s.once(w, r, post{status: http.StatusCreated, object: pathOf(billing.Name{Account: n.Account, ID: n.ID}), asked: f,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			if err := f.Tax.fill(ctx, e, &n); err != nil {
+				return nil, err
+			}
 			sub, err := e.CreateSubscription(ctx, n)
 			return showSubscription(w, sub, err)
 		}})
@@ -99,7 +103,10 @@ func (s *server) createSubscription(w http.ResponseWriter, r *web.Request) error
 
 // previewSubscription shows what createSubscription would store.
 func (s *server) previewSubscription(w http.ResponseWriter, r *web.Request) error {
-	_, n, err := readSubscription(r)
+	f, n, err := readSubscription(r)
+	if err == nil {
+		err = f.Tax.fill(r.Context(), s.Engine, &n)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,6 +157,7 @@ func (f *planForm) change(x *form) (c billing.Change) {
 func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		planForm
+		Tax          *taxForm            `json:"tax"`
 		PaymentDay   *int                `json:"payment_day"`
 		Early        bool                `json:"early"`
 		Method       *string             `json:"payment_method"`
@@ -160,6 +168,7 @@ func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error
 	}
 	x := form{[]error{r.Read(&f)}}
 	c := f.change(&x)
+	c.Tax = f.Tax.change()
 	c.PaymentDay, c.Early, c.Method, c.Collection, c.ReminderDays, c.Address = f.PaymentDay, f.Early, f.Method, f.Collection, f.ReminderDays, f.Address
 	n, ctx := nameOf(r), r.Context()
 	switch nothing := c == (billing.Change{}); {

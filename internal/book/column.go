@@ -42,6 +42,9 @@ const (
 	quantity
 	discount
 	discountPeriods
+	taxRate
+	taxMode
+	taxNote
 	firstDetail // of the account, and those that follow it in party.Names
 	columns     = firstDetail + column(len(party.Names))
 )
@@ -54,6 +57,7 @@ var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
 	"collection", "trial_days", "customer", "name", "locale", "fallback", "product", "quantity", "discount", "discount_periods",
+	"tax_rate", "tax", "tax_note",
 	"address_line1", "address_line2", "city", "company", "country", "postal_code", "state", "tax_id", // party.Names
 }
 

@@ -141,6 +141,30 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	n.ReminderDays = c.number(reminderDays, t[reminderDays], billing.DefaultReminderDays)
 	n.Installments = c.number(installments, t[installments], 0)
 	n.TrialDays = c.number(trialDays, t[trialDays], 0)
+	n.Terms.Tax = c.tax(t)
+}
+
+// tax reads a tax. A row without a rate gets that of its account's country.
+func (c *checker) tax(t *texts) (x price.Tax) {
+	given, card := false, false
+	for _, col := range [...]column{taxRate, taxMode, taxNote} {
+		given, card = given || t[col] != "", c.card(col, t[col]) || card
+	}
+	if !given || card {
+		return price.Tax{}
+	}
+	var err error
+	x = price.Tax{Mode: price.Mode(t[taxMode]), Note: t[taxNote]}
+	if x.Rate, err = price.ParsePercent(t[taxRate]); err != nil {
+		c.fault(taxRate, err.Error())
+	}
+	if x.Mode != price.Inclusive && x.Mode != price.Exclusive {
+		c.fault(taxMode, "must be inclusive or exclusive if there is a tax_rate")
+	}
+	if c.bad[taxRate] || c.bad[taxMode] {
+		return price.Tax{}
+	}
+	return x
 }
 
 // priceTerms reads the quantity and the discount, whose percentage may have a decimal comma, too.

@@ -240,7 +240,9 @@ var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress,
 	{name: "pending.sku", at: schema.SKU, in: schema.Pending}, {name: "period", at: schema.Period},
 	{name: "quantity", at: "quantity", in: schema.PriceTerms},
 	{name: "reminder_days", at: schema.ReminderDays}, {name: "requested", at: schema.Requested}, {name: "sku", at: schema.SKU},
-	{name: "status", at: schema.Status}, {name: "time_zone", at: schema.TimeZone}, {name: "trial_ends", at: schema.TrialEnds}}
+	{name: "status", at: schema.Status}, {name: "tax.country", at: "tax_country", in: schema.PriceTerms},
+	{name: "tax.mode", at: "tax", in: schema.PriceTerms}, {name: "tax.note", at: "tax_note", in: schema.PriceTerms},
+	{name: "tax.rate", at: "tax_rate", in: schema.PriceTerms}, {name: "time_zone", at: schema.TimeZone}, {name: "trial_ends", at: schema.TrialEnds}}
 
 // text returns the field's value, or "" if the item does not have it.
 func (f *field) text(it store.Item) string {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
 )
@@ -97,6 +99,16 @@ func ofSubscription(s *billing.Subscription, n *billing.NewSubscription, given f
 	note("installments", strconv.Itoa(s.Installments), strconv.Itoa(n.Installments), another)
 	if note("address", s.Address, n.Address, "") {
 		c.Address = &n.Address
+	}
+	if was, now := s.Terms.Tax, n.Terms.Tax; now != (price.Tax{}) {
+		rate := was.Rate.String()
+		if was.Mode == price.Untaxed {
+			rate = ""
+		}
+		differs := note("tax_rate", rate, now.Rate.String(), "")
+		if differs = note("tax", string(was.Mode), string(now.Mode), "") || differs; note("tax_note", was.Note, now.Note, "") || differs {
+			c.Tax = &tax.Change{Rate: new(now.Rate.String()), Mode: now.Mode, Note: new(now.Note)}
+		}
 	}
 	return c, all
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -52,6 +53,7 @@ type Import struct {
 	// store lacks and, if Update is set, with the names that differ. The caller stores them.
 	Products map[string]string
 
+	taxes     *tax.Defaults // of new subscriptions
 	size      int64
 	format    book.Format
 	looks     bool              // compare rows with the store
@@ -164,7 +166,7 @@ func (m *Import) check(ctx context.Context, e *engine.Engine) (fatal bool, err e
 		if err != nil {
 			return false, err
 		}
-		m.named = settings.Products
+		m.named, m.taxes = settings.Products, settings.Taxes()
 	}
 	m.told = map[string]bool{}
 	m.Options.Check = func(n billing.NewSubscription, given func(string) bool) *billing.FieldError {

@@ -122,6 +122,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 		}
 		return err
 	}
+	rec.Subscription.Taxes = l.m.taxes
 	to := &l.lanes[maphash.String(l.seed, rec.Subscription.Account)%uint64(len(l.lanes))]
 	n, b := len(to.batch.created), &to.batch
 	if n >= batchMost || (n >= batchRows && b.created[n-1].Account != rec.Subscription.Account) ||

@@ -94,7 +94,14 @@ func Report(r *report.Report) Object {
 	return Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", List(r.Months, Month), "outstanding_before", Sums(slices.Values(r.Before)),
 		"mrr", Sums(slices.Values(r.MRR)), "expected", List(r.Expected, func(x report.Expected) Object {
 			return Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount, "count", x.Count}
-		}), "unreadable?", r.Unreadable}
+		}), "taxes?", List(r.Taxes, Tax), "unreadable?", r.Unreadable}
+}
+
+// Tax returns the sum of one month's receipts and refunds with a tax rate.
+func Tax(x report.Tax) Object {
+	return Object{"month", x.Month.String()[:len("2026-01")], "country?", x.Country, "rate", x.Rate.String(), "note?", x.Note,
+		"currency", x.Currency.Code(), "receipts", x.Receipts, "net", x.Net, "tax", x.Tax, "gross", x.Gross,
+		"refunds", x.Refunds, "refunded_net", x.RefundedNet, "refunded_tax", x.RefundedTax, "refunded", x.Refunded}
 }
 
 // Month returns one month of the report, in one currency.

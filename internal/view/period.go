@@ -42,7 +42,7 @@ func Receipt(r *billing.Receipt, installation string, reversals ...*billing.Reve
 		charge, note = "", r.Charge
 	}
 	v := Object{"id", r.Number(installation), "number?", r.InSeries, "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
-		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(), "price?", Price(r.Price),
+		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(), "price?", Price(r.Price), "tax?", Taxed(r.Price),
 		"charge?", charge, "note?", note, "kind", r.Kind, "email?", r.Email, "expires_at?", r.Expires}
 	if refunded := Refunded(r, reversals); !refunded.IsZero() {
 		v = append(v, "refunded", refunded)

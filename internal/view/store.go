@@ -16,7 +16,7 @@ func Settings(s *settings.Settings) Object {
 		"document", s.Document, "public_url?", s.PublicURL, "receipt_links", s.ReceiptLinks, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
 		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "history_months", s.HistoryMonths, "receipt_prefix", s.ReceiptPrefix,
-		"products?", s.Products}
+		"tax", s.Tax, "tax_mode", s.TaxMode, "tax_rates?", s.TaxRates, "products?", s.Products}
 }
 
 // SettingChange returns one change of one setting.

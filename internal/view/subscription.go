@@ -15,7 +15,7 @@ import (
 func Subscription(s *billing.Subscription) Object {
 	return Object{"id", s.ID, "account", s.Account, "version", s.Version, "sku", s.SKU, "email?", s.Email, "status", s.Status,
 		"amount", s.Amount, "currency", s.Amount.Currency().Code(), "quantity?", s.Terms.Quantity,
-		"discount?", Discount(s.Terms.Discount), "pending?", Pending(s.Pending),
+		"discount?", Discount(s.Terms.Discount), "tax?", SubscriptionTax(s.Terms.Tax), "pending?", Pending(s.Pending),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method?", s.Method, "collection?", CollectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", DueOf(s), // the next period to be paid

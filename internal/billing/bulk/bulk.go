@@ -65,6 +65,10 @@ func importSome(ctx context.Context, e *billing.Records, batch []billing.NewSubs
 	due := 0
 	for n < len(batch) {
 		b := &batch[n]
+		a := known[b.Account]
+		if a != nil {
+			b.Details.Address.Country = a.Details.Address.Country // its tax is the account's
+		}
 		s, err := e.Build(ctx, b)
 		if err != nil {
 			return n, false, err
@@ -74,7 +78,6 @@ func importSome(ctx context.Context, e *billing.Records, batch []billing.NewSubs
 			return n, false, err
 		}
 		var its []store.Write // of its account
-		a := known[b.Account]
 		if a == nil {
 			a = b.NewAccount(s.Created)
 			if its, err = e.WithBeside(ctx, store.Put(e.Table, a.Item(), store.Absent())); err != nil {

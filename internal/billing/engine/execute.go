@@ -9,6 +9,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -295,6 +297,8 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
 		x.unfinished, x.byWire = s.Unfinished(), s.Collection == billing.ByWire
+		x.untaxed = e.cfg.Tax == settings.On && s.Terms.Tax.Mode == price.Untaxed
+		x.taxed = !x.untaxed && s.Parked == billing.NoTaxRate
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
@@ -346,23 +350,12 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		return t.endUnpaid(ctx)
 	case doAwaitPayment:
 		return t.awaitPayment(ctx)
-	case doRealign:
+	case doRealign, doUnpark:
 		return t.realign(ctx)
+	case doParkUntaxed:
+		return e.park(ctx, s, t.today, billing.NoTaxRate)
 	case doLapse:
-		if s.CancelAtEnd && s.CancelDate.IsZero() { // no one knows which periods were overdue then, so each has a record
-			s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()
-		}
-		if s.Requested == billing.RequestCancel {
-			return step{again: true}, e.put(ctx, s, e.cancel(s, t.today)...)
-		}
-		if s.Unfinished() {
-			return step{again: true}, e.put(ctx, s, e.moveOn(s, t.today)...)
-		}
-		var parked []write
-		if s.Status == billing.ParkedState { // its period is not charged, and waits for no one
-			parked = append(parked, e.dropRecord(s, s.Period))
-		}
-		return step{}, e.put(ctx, s, append(parked, e.cancelled(s)...)...)
+		return t.lapse(ctx)
 	case doParkOverload:
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case doParkAltered:
@@ -411,17 +404,36 @@ func mismatch(o *billing.OpenPeriod, in processor.Intent) string {
 		o.Period, o.Amount)
 }
 
+// lapse cancels the subscription after its last period, or records more overdue periods.
+func (t *turn) lapse(ctx context.Context) (step, error) {
+	e, s := t.e, t.s
+	if s.CancelAtEnd && s.CancelDate.IsZero() { // no one knows which periods were overdue then, so each has a record
+		s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()
+	}
+	if s.Requested == billing.RequestCancel {
+		return step{again: true}, e.put(ctx, s, e.cancel(s, t.today)...)
+	}
+	if s.Unfinished() {
+		return step{again: true}, e.put(ctx, s, e.moveOn(s, t.today)...)
+	}
+	var parked []write
+	if s.Status == billing.ParkedState { // its period is not charged, and waits for no one
+		parked = append(parked, e.dropRecord(s, s.Period))
+	}
+	return step{}, e.put(ctx, s, append(parked, e.cancelled(s)...)...)
+}
+
 // realign moves a row that a walk found too early to its due day. Otherwise, every walk would find
 // the row again in vain. Such a row appears if the index lags, or if an operator's tool wrote the
 // row.
 func (t *turn) realign(ctx context.Context) (step, error) {
 	s := t.s
-	if s.Status == billing.ParkedState { // a person charges the period, and it is not due, so it waits for no one
+	if s.Status == billing.ParkedState { // its tax rate is there, or a person charges it before it is due
 		others, err := t.e.unpark(s, t.today)
 		if err != nil {
 			return step{}, err
 		}
-		return step{}, t.e.put(ctx, s, others...)
+		return step{again: true}, t.e.put(ctx, s, others...)
 	}
 	if s.Status != billing.Active || s.NextPayment.IsZero() || s.NextPayment.After(t.today) {
 		return step{}, nil

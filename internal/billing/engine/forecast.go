@@ -92,14 +92,12 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			if r.Outcome == OutcomePending { // the wait may last beyond the next period
 				today = day.AddDays(1)
 			}
-		case doAskToPay:
-			s.TakeEffect()
-			report(day, resultOf(s, OutcomeAsked, "the customer would be asked to pay"))
-		case doEndUnpaid:
-			report(day, resultOf(s, OutcomeFailed, "would end unpaid"))
-		case doAwaitPayment:
-			report(day, resultOf(s, OutcomePending, awaitsPayment(s.Open)))
-		case doParkOverload, doParkAltered:
+		case doAskToPay, doEndUnpaid, doAwaitPayment:
+			report(day, foreseeByWire(s, a))
+		case doUnpark:
+			s.Status, s.Parked = billing.Active, ""
+			continue
+		case doParkOverload, doParkAltered, doParkUntaxed:
 			report(day, resultOf(s, OutcomeParked, "would be parked"))
 			return nil
 		case doReportParked:
@@ -112,6 +110,18 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			s.Period++
 		}
 	}
+}
+
+// foreseeByWire returns the expected outcome of a period that is paid by wire.
+func foreseeByWire(s *billing.Subscription, a action) *Result {
+	switch a {
+	case doEndUnpaid:
+		return resultOf(s, OutcomeFailed, "would end unpaid")
+	case doAwaitPayment:
+		return resultOf(s, OutcomePending, awaitsPayment(s.Open))
+	}
+	s.TakeEffect()
+	return resultOf(s, OutcomeAsked, "the customer would be asked to pay")
 }
 
 // foreseePast reports the past period that is marked for collection.

@@ -59,6 +59,8 @@ type situation struct {
 	cancelAtEnd bool
 	charged     bool // this call has charged a period of the subscription
 	overload    bool // more periods are due than one run can catch up on
+	untaxed     bool // the tax setting is on, and the subscription has no rate
+	taxed       bool // the period was parked for the missing rate, and no longer misses it
 	altered     bool // another tool has moved the row past the period's day; also set with a period open
 
 	// With a period open: the item's state.
@@ -108,6 +110,8 @@ const (
 	doLapse        // cancel the subscription after its last period, or record more overdue periods as void or skipped
 	doParkOverload // park, because too many periods are due at once
 	doParkAltered  // park, because another tool may have taken the payment; also with a period open
+	doParkUntaxed  // park, because the subscription has no tax rate
+	doUnpark       // make a parked subscription active, because its tax rate is there
 	doOpen         // OPEN and BIND
 	doAskToPay     // open the period without an intent, and ask the customer to pay
 	doReopen       // check that the past period's last intent is cancelled, then OPEN and BIND
@@ -164,6 +168,8 @@ func nextClosed(x situation) action {
 		return doNothing
 	case x.marked: // even if the next period must then be parked
 		return doReopen
+	case x.parked() && x.taxed:
+		return doUnpark
 	case x.parked():
 		return doReportParked
 	case x.paidOff, x.status != billing.Active && x.status != billing.ParkedState:
@@ -178,6 +184,8 @@ func nextClosed(x situation) action {
 		return doParkAltered
 	case x.trigger == byRun && x.overload:
 		return doParkOverload
+	case x.untaxed:
+		return doParkUntaxed
 	case x.byWire:
 		return doAskToPay
 	}

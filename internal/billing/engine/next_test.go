@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write golden files anew")
 
 // actionNames are the actions as testdata/next.golden has them, in their order.
-var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open", "ask to pay", "reopen",
+var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "park untaxed", "unpark", "open", "ask to pay", "reopen",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
 	"decline", "decline last", "decline parked", "decline use method", "decline fallback", "report awaited", "report canceling",
@@ -47,7 +47,7 @@ func eachClosed(do func(situation)) {
 		for _, status := range statuses {
 			x := situation{trigger: by, status: status}
 			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.unfinished,
-				&x.byWire}, func() { do(x) })
+				&x.byWire, &x.untaxed, &x.taxed}, func() { do(x) })
 		}
 	}
 }
@@ -152,6 +152,14 @@ func TestNext_Promise(t *testing.T) {
 	eachClosed(func(x situation) {
 		switch a := next(x); a {
 		case doNothing, doReportParked, doRealign, doLapse, doParkOverload, doParkAltered:
+		case doParkUntaxed:
+			if !x.untaxed || x.marked || x.unfinished || !x.due || x.paidOff || x.cancelAtEnd || x.trigger.finishes() {
+				t.Fatalf("parked: %+v", x)
+			}
+		case doUnpark:
+			if !x.taxed || x.status != billing.ParkedState || x.marked || x.unfinished || x.trigger != byRun {
+				t.Fatalf("unparked: %+v", x)
+			}
 		case doReopen:
 			if !x.marked || x.trigger.finishes() {
 				t.Fatalf("reopened: %+v", x)
@@ -159,6 +167,9 @@ func TestNext_Promise(t *testing.T) {
 		case doOpen, doAskToPay:
 			if x.byWire != (a == doAskToPay) {
 				t.Fatalf("%v: %+v", a, x)
+			}
+			if x.untaxed {
+				t.Fatalf("opened without a tax rate: %+v", x)
 			}
 			if x.marked || x.unfinished {
 				t.Fatalf("opened beside a past one: %+v", x)

@@ -29,6 +29,20 @@ func minorOf(text string) int64 {
 // owed is what the stored subscription says that the period costs, by the spy's own reckoning. It reads the
 // attributes as they are stored, so that it shares no code with the engine.
 func owed(sub store.Item, period int64) int64 {
+	left, terms := discounted(sub, period), sub.Get(schema.PriceTerms).Map()
+	if terms.Str("tax") != string(price.Exclusive) {
+		return left
+	}
+	whole, fraction, _ := strings.Cut(terms.Str("tax_rate"), ".")
+	rate, err := strconv.ParseInt(whole+(fraction + "0000")[:4], 10, 64) // in ten-thousandths of a percent
+	if err != nil {
+		panic(err)
+	}
+	return left + (2*left*rate+1_000_000)/2_000_000 // half up
+}
+
+// discounted is owed without its tax.
+func discounted(sub store.Item, period int64) int64 {
 	terms := sub.Get(schema.PriceTerms).Map()
 	sum := minorOf(sub.Str(schema.PaymentAmount)) * max(1, terms.Int("quantity"))
 	discount, from, periods := terms.Str("discount"), terms.Int("discount_from"), terms.Int("discount_periods")

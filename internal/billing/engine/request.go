@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/cardupdate"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
@@ -103,7 +104,14 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 			return nil, err
 		}
 	}
-	if c.Quantity != nil || c.Discount != nil {
+	if c.Tax != nil {
+		a, err := e.Account(ctx, n.Account)
+		if billing.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		c.Tax = c.Tax.In(cmp.Or(a, new(billing.Account)).Details.Address.Country, price.Mode(e.cfg.TaxMode))
+	}
+	if c.Quantity != nil || c.Discount != nil || c.Tax != nil {
 		if err := e.NeedFormat(ctx, billing.TermsFormat); err != nil {
 			return nil, err
 		}

@@ -195,6 +195,12 @@ func (r *redo) note(changed bool, what, flag, value string) {
 	}
 }
 
+// terms notes the discount and the tax.
+func (r *redo) terms(now, old price.Terms, next int) {
+	r.discount(now.Discount, old.Discount, next)
+	r.tax(now.Tax, old.Tax)
+}
+
 // discount notes the discount of the old store, for its periods from the next one on.
 func (r *redo) discount(now, old price.Discount, next int) {
 	if now == old {
@@ -353,7 +359,7 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	r.note(now.Collection != old.Collection, "collection", "collection", string(old.Collection))
 	r.note(now.ReminderDays != old.ReminderDays, "reminder days", "reminder-days", strconv.Itoa(old.ReminderDays))
 	r.note(now.Address != old.Address, "postal address", "address", old.Address)
-	r.discount(now.Terms.Discount, old.Terms.Discount, now.Period)
+	r.terms(now.Terms, old.Terms, now.Period)
 	r.tell(n, "subscription update "+name, each)
 	but := subscriptionFlags
 	if now.PaymentDay != old.PaymentDay {
@@ -363,6 +369,18 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	return nil
 }
 
+// tax notes another rate, mode or note. The country is the account's.
+func (r *redo) tax(now, old price.Tax) {
+	now.Country = old.Country
+	if rate := old.Rate.String(); old.Mode != price.Untaxed {
+		r.note(now != old, "tax rate", "tax-rate", rate)
+	} else {
+		r.note(now != old, "tax rate", "tax-rate", "none")
+	}
+	r.note(now != old && old.Mode != price.Untaxed, "tax", "tax", string(old.Mode))
+	r.note(now != old && old.Note != "", "tax note", "tax-note", old.Note)
+}
+
 // creation is the command that makes the subscription again, with its first due date.
 func creation(s *billing.Subscription) string {
 	var r redo
@@ -370,7 +388,7 @@ func creation(s *billing.Subscription) string {
 	r.note(true, "", "amount", s.Amount.Decimal())
 	r.note(true, "", "currency", s.Amount.Currency().Code())
 	r.note(s.Terms.Count() != 1, "", "quantity", strconv.Itoa(s.Terms.Count()))
-	r.discount(price.Discount{}, s.Terms.Discount, 0)
+	r.terms(price.Terms{}, s.Terms, 0)
 	r.note(true, "", "payment-day", strconv.Itoa(s.PaymentDay))
 	r.note(true, "", "next-payment-date", s.Anchor.String())
 	r.note(s.Interval != billing.Monthly, "", "interval", s.Interval.String())

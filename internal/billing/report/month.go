@@ -28,6 +28,7 @@ func (m *maker) months(ctx context.Context) error {
 		from = civil.Earlier(civil.Later(end.AddDays(-360), civil.Today(m.Opened.Created, m.zone)), end.AddDays(-1))
 	}
 	first := monthOf(from)
+	m.Taxes = m.taxes.list(first, end)
 	sums, late, err := m.sums(ctx, first.In(m.zone), end.In(m.zone))
 	if err != nil {
 		return err

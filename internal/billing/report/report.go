@@ -44,6 +44,7 @@ type Report struct {
 	Before     []money.Amount // outstanding of the months before, by currency
 	MRR        []money.Amount // monthly recurring revenue, by currency
 	Expected   []Expected     // by date, then by currency
+	Taxes      []Tax          // of the months, from the receipts that are kept
 	Unreadable int            // subscriptions left out: another tool has made their items unreadable
 }
 
@@ -107,7 +108,8 @@ type maker struct {
 	q                     Query
 	zone                  *time.Location
 	monthly               map[money.Currency]*big.Rat
-	expected, outstanding table                 // the second by the first day of the month
+	expected, outstanding table // the second by the first day of the month
+	taxes                 taxes
 	gaps                  map[civil.Date]string // why sums of the month are missing, by its first day
 	Report
 }
@@ -115,7 +117,7 @@ type maker struct {
 // Make returns the report. It scans, and changes nothing.
 func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
 	m := maker{Records: e, q: q, monthly: map[money.Currency]*big.Rat{}, expected: table{}, outstanding: table{},
-		gaps: map[civil.Date]string{}}
+		gaps: map[civil.Date]string{}, taxes: taxes{map[TaxOf]*Tax{}, map[store.Key][]*billing.ReversalRecord{}}}
 	m.Zone = cmp.Or(q.Settings.TimeZone, "UTC")
 	var err error
 	if m.zone, err = civil.Zone(m.Zone); err != nil {
@@ -141,6 +143,9 @@ func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
 	}
 	slices.SortFunc(m.MRR, func(a, b money.Amount) int { return cmp.Compare(a.Currency().Code(), b.Currency().Code()) })
 	m.Expected = m.expected.list()
+	if err := m.addReversed(ctx); err != nil {
+		return nil, err
+	}
 	return &m.Report, m.months(ctx)
 }
 
@@ -153,7 +158,7 @@ func (m *maker) add(ctx context.Context, it store.Item) error {
 		return nil
 	}
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
-		return nil
+		return m.addTaxed(it)
 	}
 	s, err := billing.DecodeSubscription(it)
 	if err != nil {

@@ -120,7 +120,7 @@ func Change(ctx context.Context, e *billing.Records, change func(*Settings) erro
 			}
 		}
 		was := s
-		if err := cmp.Or(call.Check(ctx, s.raw), change(&s), s.checkDocument()); err != nil {
+		if err := cmp.Or(call.Check(ctx, s.raw), change(&s), s.Check()); err != nil {
 			return err
 		}
 		writes := writes(e, &was, &s, id)

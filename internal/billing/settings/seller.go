@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/tax"
 )
 
 // The values of Document.
@@ -15,9 +16,6 @@ const (
 	Receipt = "receipt"
 	Invoice = "invoice" // of each payment whose document has all fields that an invoice needs
 )
-
-// invoiceMonths is how long the EU's member states can require that an invoice is kept, at most.
-const invoiceMonths = 120
 
 // SellerName returns the seller's name on documents, or "".
 func (s *Settings) SellerName() string { return cmp.Or(s.Seller, s.MerchantName) }
@@ -47,13 +45,13 @@ func (s *Settings) checkDocument() error {
 			missing = append(missing, name)
 		}
 	}
-	if s.Text("tax") != "on" {
-		missing = append(missing, "tax=on (not a setting yet)")
+	if s.Tax != On {
+		missing = append(missing, "tax=on")
 	}
 	if s.ReceiptPrefix == NoNumbers {
 		missing = append(missing, "receipt-prefix other than "+NoNumbers)
 	}
-	if s.ReceiptMonths != 0 && s.ReceiptMonths < invoiceMonths {
+	if s.ReceiptMonths != 0 && s.ReceiptMonths < tax.Months {
 		missing = append(missing, "receipt-months=120 or more, or 0")
 	}
 	if len(missing) > 0 {

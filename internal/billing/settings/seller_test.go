@@ -37,11 +37,17 @@ func TestInvoiceNeeds(t *testing.T) {
 		"receipt-months=120"); err != nil {
 		t.Fatal(err)
 	}
-	if err := set(t, r, "document=invoice"); err == nil || !strings.HasSuffix(err.Error(), "invoice needs tax=on (not a setting yet)") {
+	if err := set(t, r, "document=invoice"); err == nil || !strings.HasSuffix(err.Error(), "invoice needs tax=on") {
 		t.Error(err)
 	}
 	if now, err := settings.Read(t.Context(), r); err != nil || now.Document != settings.Receipt {
 		t.Errorf("%+v, %v", now, err)
+	}
+	if err := set(t, r, "document=invoice", "tax=on"); err != nil {
+		t.Error(err)
+	}
+	if err := set(t, r, "tax=off"); err == nil || !strings.HasSuffix(err.Error(), "invoice needs tax=on") {
+		t.Errorf("without tax: %v", err)
 	}
 }
 

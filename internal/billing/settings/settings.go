@@ -12,6 +12,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -70,6 +72,9 @@ type Settings struct {
 	Document      string   // Receipt or Invoice: what customers get
 	PublicURL     string   // https://HOST of the customers' listener; "" for no links
 	ReceiptLinks  int      // another number makes all links to receipts invalid
+	Tax           string   // On or Off; On parks a period of a subscription without a rate
+	TaxMode       string   // Inclusive or Exclusive, for new subscriptions
+	TaxRates      []string // rates for new subscriptions, by country, as tax.Table
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
 	// UnsubscribeMinutes is how many minutes an unsubscribe waits for another subscription; see
@@ -102,11 +107,19 @@ const (
 	Park    = "park"    // the subscription is charged no more until an operator decides
 )
 
+// The values of Tax and TaxMode.
+const (
+	On        = "on"
+	Off       = "off"
+	Inclusive = string(price.Inclusive)
+	Exclusive = string(price.Exclusive)
+)
+
 // Default returns the settings of a store that has not stored any.
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, DebitRetries: []int{7, 14}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, AfterReversal: Nothing, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
-		ReceiptPrefix: "R", Document: Receipt, ReceiptLinks: 1, TimeZone: "UTC"}
+		ReceiptPrefix: "R", Document: Receipt, ReceiptLinks: 1, Tax: Off, TaxMode: Inclusive, TimeZone: "UTC"}
 }
 
 // A setting describes one field of Settings: how users write the field and how the store keeps it.
@@ -156,6 +169,10 @@ var settings = sync.OnceValue(func() []setting {
 		choice("document", Receipt, Invoice, func(s *Settings) *string { return &s.Document }),
 		line("public-url", "https:// and a host, such as https://pay.example.com", isPublic, func(s *Settings) *string { return &s.PublicURL }),
 		whole("receipt-links", 1, "", maxReceiptLinks, func(s *Settings) *int { return &s.ReceiptLinks }),
+		choice("tax", On, Off, func(s *Settings) *string { return &s.Tax }),
+		choice("tax-mode", Inclusive, Exclusive, func(s *Settings) *string { return &s.TaxMode }),
+		texts("tax-rates", "countries with a rate each such as DE:19,LI:8.1,US:0", func(list []string) bool { return tax.Table(list).Check() },
+			func(s *Settings) *[]string { return &s.TaxRates }),
 	}
 })
 
@@ -329,6 +346,22 @@ func (s *Settings) Note() string {
 		note.WriteString(" " + name + "=" + s.Text(name))
 	}
 	return note.String()
+}
+
+// Taxes returns the taxes of new subscriptions, or nil if tax is off.
+func (s *Settings) Taxes() *tax.Defaults {
+	if s.Tax != On {
+		return nil
+	}
+	return &tax.Defaults{Table: s.TaxRates, Mode: price.Mode(s.TaxMode)}
+}
+
+// Check returns a FieldError if settings contradict each other. Receipts with tax must be kept for ten years.
+func (s *Settings) Check() error {
+	if s.Tax == On && s.ReceiptMonths > 0 && s.ReceiptMonths < tax.Months {
+		return billing.Invalid("receipt-months", fmt.Sprintf("must be 0 (kept for ever) or at least %d with tax=on (got %d)", tax.Months, s.ReceiptMonths))
+	}
+	return s.checkDocument()
 }
 
 // Text returns the named setting in the form that Set accepts, or "" for an unknown name.

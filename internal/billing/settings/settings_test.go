@@ -21,7 +21,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "debit-retry-days": "10,20", "catch-up": "24",
 		"action-days": "0", "after-failure": "collect", "after-reversal": "park", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
-		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "ended-by": "past_due,unpaid",
+		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "tax": "on", "tax-mode": "exclusive", "tax-rates": "DE:19,US:0", "ended-by": "past_due,unpaid",
 		"seller": "Ada Fitness GmbH", "seller-address": "Brückenstr. 12, Berlin", "seller-country": "DE", "seller-tax-id": "DE123456789",
 		"document": "invoice", "public-url": "https://pay.example.com:8443", "receipt-links": "2"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
@@ -32,7 +32,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
-		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, ReceiptPrefix: "INV2", EndedBy: []string{"past_due", "unpaid"},
+		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, ReceiptPrefix: "INV2", Tax: settings.On, TaxMode: settings.Exclusive, TaxRates: []string{"DE:19", "US:0"}, EndedBy: []string{"past_due", "unpaid"},
 		Seller: "Ada Fitness GmbH", SellerAddress: "Brückenstr. 12, Berlin", SellerCountry: "DE", SellerTaxID: "DE123456789",
 		Document: settings.Invoice, PublicURL: "https://pay.example.com:8443", ReceiptLinks: 2}
 	if !reflect.DeepEqual(s, want) {
@@ -66,6 +66,8 @@ func TestSettings_Refuses(t *testing.T) {
 		{"time-zone", "Local", "must be an IANA name"}, {"time-zone", "CET", "not an abbreviation"}, {"time-zone", "CET+1", "must be an IANA name"},
 		{"alarm-at", "noon", "must be a time such as 12:00"}, {"ended-by", "canceled", "must be some of past_due,paused,unpaid"},
 		{"ended-by", "unpaid,unpaid", "must be some of"},
+		{"tax", "yes", "must be on or off"}, {"tax-mode", "gross", "must be inclusive or exclusive"},
+		{"tax-rates", "DE:19%", "must be countries with a rate each such as DE:19"}, {"tax-rates", "DE:19,DE:7", "must be countries"},
 		{"sender", "Ada", "must be an address"}, {"operator", "Ops <ops@example.com>", "must be an address such as ops@"},
 		{"reply-to", "a@b, c@d", "must be an address"}, {"merchant-name", "a\nb", "control characters"},
 		{"merchant-name", strings.Repeat("a", 401), "at most 400 bytes"},
@@ -214,5 +216,38 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	it, err = f.Get(t.Context(), e.Table, settings.Key)
 	if err != nil || it.Str("Later") != "x" || it.Get(schema.Data).Map().Str("later") != "x" {
 		t.Errorf("%v, %v: a setting of a later version is gone", it, err)
+	}
+}
+
+// TestSettings_TaxNeedsReceipts checks that receipts with tax cannot expire within ten years, whichever setting is changed.
+func TestSettings_TaxNeedsReceipts(t *testing.T) {
+	_, e := settingsStore(t)
+	both := func(pairs ...string) error {
+		_, err := settings.Change(t.Context(), e, func(s *settings.Settings) (err error) {
+			for i := 0; i < len(pairs); i += 2 {
+				err = errors.Join(err, s.Set(pairs[i], pairs[i+1]))
+			}
+			return err
+		})
+		return err
+	}
+	const refusal = "receipt-months: must be 0 (kept for ever) or at least 120 with tax=on (got "
+	if err := both("tax", "on"); err == nil || !strings.HasPrefix(err.Error(), refusal+"6)") {
+		t.Errorf("tax=on with receipts of 6 months: %v", err)
+	}
+	if err := both("tax", "on", "receipt-months", "120"); err != nil {
+		t.Errorf("both at once: %v", err)
+	}
+	if err := both("receipt-months", "119"); err == nil || !strings.HasPrefix(err.Error(), refusal+"119)") {
+		t.Errorf("119 months with tax=on: %v", err)
+	}
+	if err := both("receipt-months", "0"); err != nil {
+		t.Errorf("for ever: %v", err)
+	}
+	if err := both("receipt-months", "6", "tax", "off"); err != nil {
+		t.Errorf("tax=off: %v", err)
+	}
+	if list := history(t, e); len(list) != 5 {
+		t.Errorf("history %+v, want five changes", list)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
@@ -31,7 +32,8 @@ var (
 	accountColumns = append([]string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
 		"fallback_payment_method"}, party.Names[:]...)
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
-		"currency", "charge", "kind", "id", "number", "email", "refunded", "note", "unit_amount", "quantity", "discount"}
+		"currency", "charge", "kind", "id", "number", "email", "refunded", "note", "unit_amount", "quantity", "discount",
+		"net", "tax", "tax_rate", "tax_mode", "tax_country", "tax_note"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
 		"currency", "state", "reason", "charge", "refund", "processed_at", "number"}
 )
@@ -124,7 +126,7 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 				if x := r.Price; x != nil {
 					v = append(v, "unit_amount", x.Unit.Decimal(), "quantity", x.Terms.Count(), "discount", x.Discount.Decimal())
 				}
-				return v
+				return append(v, row(view.Taxed(r.Price), "", "")...)
 			})
 	case "periods":
 		return exportRows(w, asJSON, bar, periodColumns, sequence.Filter(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
@@ -263,10 +265,14 @@ func viewBookRow(s *billing.Subscription) view.Object {
 	if s.Installments > 0 {
 		left = s.Installments - s.Paid
 	}
-	return view.Object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
+	v := view.Object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
 		"payment_method", s.Method, "next_payment_date?", view.DueOf(s), "interval", s.Interval.String(),
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"installments?", left, "address?", s.Address, "collection?", view.CollectionOf(s),
 		"quantity?", s.Terms.Quantity, "discount?", discount.String(), "discount_periods?", discount.Periods}
+	if t := s.Terms.Tax; t.Mode != price.Untaxed {
+		v = append(v, "tax_rate", t.Rate.String(), "tax", t.Mode, "tax_note?", t.Note)
+	}
+	return v
 }

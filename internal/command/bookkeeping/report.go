@@ -21,7 +21,7 @@ type reportFlags struct {
 	from, to       screen.Flag[civil.Date]
 	payouts, until screen.Flag[civil.Date]
 	days, settled  int
-	csv            bool
+	csv, tax       bool
 }
 
 func (p *program) reportCommand() *cobra.Command {
@@ -40,6 +40,7 @@ func (p *program) reportCommand() *cobra.Command {
 	c.Flags().Var(&f.payouts, "payouts", "compare the receipts with payouts that arrive on this day or later")
 	c.Flags().Var(&f.until, "until", "with --payouts: last day on which payouts arrive (default: no end)")
 	c.Flags().IntVar(&f.settled, "settled", payout.Settled, "with --payouts: `N` days after which a receipt must be in a payout")
+	c.Flags().BoolVar(&f.tax, "tax", false, "show only the taxes, by month, country and rate")
 	return session.Checked(c, func([]string) error {
 		if err := f.checkPayouts(c.Flags()); err != nil {
 			return err
@@ -89,6 +90,9 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 			screen.Plural(r.Unreadable, "subscription"))
 	}
 	months := view.List(r.Months, func(m report.Month) view.Object { return row(view.Month(m), "", "") })
+	if f.tax {
+		return p.reportTaxes(r, f)
+	}
 	if f.csv {
 		for _, a := range r.Before {
 			p.Warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
@@ -103,18 +107,39 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "failed", "recovered", "outstanding",
 	"complete"}
 
-// showReport prints the report as text for human readers.
-func (p *program) showReport(r *report.Report, months []view.Object, days int) {
-	p.Say("As of %s, with days in %s\n", view.Stamp(r.AsOf), r.Zone)
-	t := p.Table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
-	for _, m := range months {
-		cells := make([]any, len(monthColumns))
-		for i, name := range monthColumns {
-			cells[i] = screen.Text(m, name)
+// taxColumns are the members of a tax's view, and the columns of its table.
+var taxColumns = []string{"month", "country", "rate", "note", "currency", "receipts", "net", "tax", "gross", "refunds",
+	"refunded_net", "refunded_tax", "refunded"}
+
+func (p *program) reportTaxes(r *report.Report, f *reportFlags) error {
+	rows := view.List(r.Taxes, func(x report.Tax) view.Object { return row(view.Tax(x), "", "") })
+	if f.csv {
+		return exportRows(p.Out, false, new(screen.Progress), taxColumns, sequence.Of(rows), screen.Itself[view.Object])
+	}
+	p.rows(taxColumns, rows)
+	if len(rows) == 0 {
+		p.Say("no receipt of these months has a tax rate")
+	}
+	return p.JSON(view.Report(r))
+}
+
+// rows prints a table with the columns.
+func (p *program) rows(columns []string, rows []view.Object) {
+	t := p.Table(strings.Split(strings.ToUpper(strings.Join(columns, " ")), " ")...)
+	for _, r := range rows {
+		cells := make([]any, len(columns))
+		for i, name := range columns {
+			cells[i] = screen.Text(r, name)
 		}
 		t.Row(cells...)
 	}
 	t.Flush()
+}
+
+// showReport prints the report as text for human readers.
+func (p *program) showReport(r *report.Report, months []view.Object, days int) {
+	p.Say("As of %s, with days in %s\n", view.Stamp(r.AsOf), r.Zone)
+	p.rows(monthColumns, months)
 	told := ""
 	for _, m := range r.Months {
 		if text := m.First.String()[:len("2026-01")] + ": " + m.Missing; m.Missing != "" && text != told {

@@ -70,7 +70,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	start, next := screen.DateFlag(), screen.DateFlag()
 	c := p.StoreLeaf("create "+subscriptionName,
 		session.Need{Create: true}, func(ctx context.Context, s *session.Session, _ []string) error {
-			sub, err := s.Engine.CreateSubscription(ctx, n)
+			sub, err := terms.tax.create(ctx, s, n)
 			if err != nil {
 				return err
 			}
@@ -304,7 +304,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
 	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
-		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "pending", pendingText(s),
+		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "tax", view.TaxText(s.Terms.Tax), "pending", pendingText(s),
 		"every", s.Interval.String()+screen.Prefixed(", on day ", dayOf(s)), "period", s.Period, "due", view.DueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),

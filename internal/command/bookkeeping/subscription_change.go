@@ -68,7 +68,7 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 	c := billing.Change{PaymentDay: screen.Given(f, "payment-day", u.day), Method: screen.Given(f, "payment-method", u.method),
 		ReminderDays: screen.Given(f, "reminder-days", u.reminderDays), Address: screen.Given(f, "address", u.address),
 		Collection: screen.Given(f, "collection", billing.Collection(u.collection)), SKU: screen.Given(f, "sku", u.sku),
-		Quantity: screen.Given(f, "quantity", u.terms.quantity)}
+		Quantity: screen.Given(f, "quantity", u.terms.quantity), Tax: u.terms.tax.change()}
 	if err := u.terms.check(f); err != nil {
 		return c, err
 	}
@@ -110,21 +110,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			return err
 		}
 		if u.many() {
-			var all *planChanges
-			if u.prices != "" {
-				all, err = p.readPrices(u.prices, change)
-			} else {
-				all, err = u.plan(change)
-			}
-			if err != nil {
-				return err
-			}
-			return p.With(ctx, session.Need{}, func(s *session.Session) (err error) {
-				if s.Engine, err = s.On(&u.on); err != nil {
-					return err
-				}
-				return p.changePlans(ctx, s, all, u.yes)
-			})
+			return p.updateMany(ctx, &u, change)
 		}
 		n, err := parseName(args[0])
 		if err != nil {
@@ -162,6 +148,28 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		return one(cmd, args)
 	}
 	return c
+}
+
+// updateMany applies the change to each subscription that --where or --prices selects.
+func (p *program) updateMany(ctx context.Context, u *updateFlags, change billing.Change) (err error) {
+	if change.Tax != nil {
+		return p.changeTaxes(ctx, u, change)
+	}
+	var all *planChanges
+	if u.prices != "" {
+		all, err = p.readPrices(u.prices, change)
+	} else {
+		all, err = u.plan(change)
+	}
+	if err != nil {
+		return err
+	}
+	return p.With(ctx, session.Need{}, func(s *session.Session) (err error) {
+		if s.Engine, err = s.On(&u.on); err != nil {
+			return err
+		}
+		return p.changePlans(ctx, s, all, u.yes)
+	})
 }
 
 // answerDoubts records that the user has checked the subscription's periods that were perhaps paid

@@ -12,11 +12,13 @@ import (
 
 // termsFlags holds the flags that change a period's amount beside the unit amount.
 type termsFlags struct {
+	tax               taxFlags
 	quantity          int
 	discount, periods string
 }
 
 func (t *termsFlags) add(f *pflag.FlagSet, none string) {
+	t.tax.add(f, none)
 	f.IntVar(&t.quantity, "quantity", 1, "`NUMBER` of units; a period costs so many times the amount")
 	f.StringVar(&t.discount, "discount", "", "`DISCOUNT` of each period: a percentage such as 10%, or an amount such as 2.50"+none)
 	f.StringVar(&t.periods, "discount-periods", ever, "`NUMBER` of periods that have the discount, or "+ever)
