@@ -109,6 +109,18 @@ func TestDocumentLink(t *testing.T) {
 	}
 }
 
+// TestTaxNote: the note is in the tax line, in each language.
+func TestTaxNote(t *testing.T) {
+	for language, want := range map[string]string{"en": "Tax: $0.00 (0%, Reverse charge)", "de": "Steuer: 0,00\u00a0US$ (0\u00a0%, Reverse charge)",
+		"pt": "Imposto: US$\u00a00,00 (0%, Reverse charge)", "zh": "税: US$0.00 (0%, Reverse charge)", "ko": "세금: US$0.00 (0%, Reverse charge)"} {
+		e := Sample(outbox.KindReceipt, language, "ada@example.com", created)
+		e.Data[outbox.DataTax], e.Data[outbox.DataTaxRate], e.Data[outbox.DataTaxNote] = "0.00", "0", "Reverse charge"
+		if _, text, err := writer(t).Preview(e, false); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %v\n%s", language, err, text)
+		}
+	}
+}
+
 // TestUnknownLabel: a folder's words without a label leave its fact out.
 func TestUnknownLabel(t *testing.T) {
 	words, err := embedded.ReadFile("templates/de/words.txt")

@@ -23,6 +23,7 @@ type view struct {
 	Subscription, Product string // the product is its name, else the SKU, else the subscription
 	Amount, Before        string // before a change of the price
 	Quantity, Discount    string // 3 × $4.33, and what the discount reduces the amount by
+	Net, Tax              string // what the amount is without tax, and the tax: $2.07 (19%, reverse charge)
 	Due, Paid, Retry      string
 	PayBy, PayTo          string // of a payment by wire: it has to arrive before PayBy
 	CollectUntil          string // of a failed payment: until then a new payment method collects it
@@ -81,6 +82,10 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 	if v.Quantity = d[outbox.DataQuantity]; v.Quantity != "" {
 		v.Quantity += " × " + amount(outbox.DataUnit, outbox.DataUnit)
 	}
+	v.Net, v.Tax = amount(outbox.DataNet, outbox.DataNet), amount(outbox.DataTax, outbox.DataTax)
+	if v.Tax != "" {
+		v.Tax += " (" + strings.TrimSuffix(f.Percent(d[outbox.DataTaxRate])+", "+d[outbox.DataTaxNote], ", ") + ")"
+	}
 	if v.PayBy != "" {
 		v.PayTo = clean(s.PayTo)
 	}
@@ -117,8 +122,8 @@ func (v *view) facts() []fact {
 		amount = ""
 	}
 	all := []fact{{"receipt", v.Receipt, ""}, {"email", email, ""}, {"subscription", v.Subscription, ""},
-		{"product", v.Product, ""}, {"quantity", v.Quantity, ""}, {"discount", v.Discount, ""}, {"amount", amount, ""},
-		{"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
+		{"product", v.Product, ""}, {"quantity", v.Quantity, ""}, {"discount", v.Discount, ""}, {"net", v.Net, ""}, {"tax", v.Tax, ""},
+		{"amount", amount, ""}, {"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
 		{"due", v.Due, ""}, {"reference", v.Reference, ""}, {"card", v.Card, ""}, {"card_until", v.CardUntil, ""},
 		{"reason", v.Reason, ""}, {"retry", v.Retry, ""}, {"pay_by", v.PayBy, ""}, {"pay_to", v.PayTo, ""}}
 	return slices.DeleteFunc(append(all, v.arrears...), func(f fact) bool {

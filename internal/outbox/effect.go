@@ -143,6 +143,10 @@ const (
 	DataQuantity = "quantity"    // 3: units; "" for one
 	DataUnit     = "unit_amount" // 4.33: of one unit; "" for one
 	DataDiscount = "discount"    // 1.30: what the amount is reduced by; "": nothing
+	DataNet      = "net"         // 10.92: the amount without DataTax; "": the subscription has no tax rate
+	DataTax      = "tax"         // 2.07; with DataNet
+	DataTaxRate  = "tax_rate"    // 19: percent; with DataNet
+	DataTaxNote  = "tax_note"    // reverse charge
 
 	DataRef = "ref" // of the payment intent waiting for the customer
 

@@ -241,6 +241,10 @@ func setPrice(data map[string]string, p *price.Price) {
 	if !p.Discount.IsZero() {
 		data[outbox.DataDiscount] = p.Discount.Decimal()
 	}
+	if t := p.Terms.Tax; t.Mode != price.Untaxed {
+		data[outbox.DataNet], data[outbox.DataTax] = p.Net.Decimal(), p.Tax.Decimal()
+		data[outbox.DataTaxRate], data[outbox.DataTaxNote] = t.Rate.String(), t.Note
+	}
 }
 
 // receipt returns the payment record for the next period to be paid.

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 )
 
 // untaxed is a world with tax on, on the day on which its subscription, which has no rate, is due.
@@ -235,4 +236,24 @@ func TestTax_PlantedZero(t *testing.T) {
 		}
 	}
 	t.Error("a period without its tax is not seen")
+}
+
+// TestTax_Mail: reminder, request to pay and receipt say net, tax, rate and note, which are those that are charged.
+func TestTax_Mail(t *testing.T) {
+	for kind, change := range map[string]func(*billing.NewSubscription){
+		outbox.KindReceipt: func(*billing.NewSubscription) {}, outbox.KindReminder: func(*billing.NewSubscription) {}, outbox.KindPaymentRequest: byWire} {
+		w := newWorld("2024-01-24T09:00", planted{})
+		w.amounts["ACC#a1/s1/0"] = usd(1546)
+		w.create(one("2024-01-31", change, func(n *billing.NewSubscription) {
+			n.Terms.Tax = price.Tax{Mode: price.Exclusive, Rate: 190_000, Note: "of a test"}
+		}))
+		w.daily("2024-01-31")
+		all := w.effects(t, kind)
+		if len(all) == 0 {
+			t.Fatalf("no %s", kind)
+		}
+		d := all[0].Data
+		equal(t, []string{d[outbox.DataAmount], d[outbox.DataNet], d[outbox.DataTax], d[outbox.DataTaxRate], d[outbox.DataTaxNote]},
+			[]string{"15.46", "12.99", "2.47", "19", "of a test"})
+	}
 }
