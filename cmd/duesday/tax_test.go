@@ -54,3 +54,48 @@ func TestTax(t *testing.T) {
 		map[string]any{"rate": "19", "mode": "exclusive", "country": "DE"})
 	equal(t, "note", c.object(exitDone, "subscription", "show", "4/1", "--store", "pebble:./other")["tax"].(map[string]any)["note"], "reverse charge")
 }
+
+// TestTax_Invoice: the choice of invoices needs what an invoice must have. A payment that has it is invoiced, another
+// one stays a receipt, and a later change or an erasure changes nothing about it.
+func TestTax_Invoice(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	contains(t, c.run("settings", "set", "document=invoice").errors, "seller, seller-address, seller-country, seller-tax-id, tax=on, receipt-months=120 or more")
+	c.must("settings", "set", "document=invoice", "seller=Gym Ltd", "seller-address=1 Road, Berlin", "seller-country=DE", "seller-tax-id=DE123456789", "tax=on",
+		"receipt-months=120", "tax-rates=AT:20,DE:19", "product.gold=Gold & more")
+	contains(t, c.run("settings", "set", "tax=off").errors, "document: must be receipt, because invoice needs tax=on")
+	c.must("account", "create", "1", "--email", "a@example.com", "--company", "Ada GmbH", "--address-line1", "Hauptstr. 1", "--postal-code", "89073",
+		"--city", "Ulm", "--country", "DE", "--tax-id", "DE987654321")
+	c.must("account", "create", "2", "--email", "a@example.com", "--company", "Bob AG", "--address-line1", "Ring 2", "--city", "Wien", "--country", "AT",
+		"--tax-id", "ATU12345678")
+	c.must("account", "create", "3", "--email", "a@example.com", "--country", "DE") // without a name and an address
+	c.create("1/gym", "pm_card_visa", "--sku", "gold", "--amount", "35.70", "--currency", "EUR", "--quantity", "2")
+	c.create("2/gym", "pm_card_visa", "--sku", "gold", "--amount", "35.70", "--currency", "EUR", "--tax-rate", "0", "--tax", "exclusive", "--tax-note",
+		"Reverse charge")
+	c.create("3/gym", "pm_card_visa", "--sku", "gold", "--amount", "35.70", "--currency", "EUR")
+	c.must("run", "payments")
+
+	page := func(account string) string {
+		number := c.list("receipt", "list", account)[0].(map[string]any)["number"].(string)
+		text := c.must("receipt", "show", number, "--html")
+		contains(t, text, number)
+		return text
+	}
+	first, second := page("1"), page("2")
+	contains(t, first, "<h1>Invoice</h1>", "Gym Ltd", "1 Road, Berlin", "Tax ID: DE123456789", "Ada GmbH", "Hauptstr. 1", "89073 Ulm", "Tax ID: DE987654321",
+		"Date of issue", "Paid on", "Gold &amp; more", "Quantity: 2", "Unit price: €35.70", "Unit price without tax: €30.00", "€71.40",
+		"Net amount", "€60.00", "Tax 19% DE", "€11.40")
+	contains(t, second, "<h1>Invoice</h1>", "Tax ID: ATU12345678", "Tax 0% AT", "Reverse charge", "€0.00")
+	contains(t, page("3"), "<h1>Receipt</h1>", "Tax 19% DE", "€5.70")
+
+	c.must("settings", "set", "seller=Other", "product.gold=Silver")
+	c.must("account", "update", "1", "--company", "Else", "--city", "Bonn")
+	equal(t, "later", page("1"), first)
+	c.must("receipt", "refund", "1/gym", "--period", "0", "--amount", "10.00")
+	c.must("outbox", "send")
+	contains(t, page("1"), "Refunded on", "-€10.00", "Number: R-2026-000004", "Partly refunded", "Remaining", "€61.40")
+	c.must("subscription", "cancel", "2/gym")
+	c.must("account", "erase", "2", "--confirm", "2")
+	equal(t, "erased", page("2"), second)
+	contains(t, c.must("verify"), "The audit is clean")
+}
