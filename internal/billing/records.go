@@ -298,67 +298,11 @@ const (
 	MakeAdopted               // make one beside the items of other tools
 )
 
-// MayMake returns an error if the table is no store and may not become one. A copy of another store
-// without its META would become a new installation, and would charge every account again.
-func MayMake(ctx context.Context, e *Records, making Making) error {
-	_, err := e.Meta(ctx)
-	switch {
-	case !errors.Is(err, store.ErrNotFound):
-		return err
-	case making == MakeNever:
-		return fmt.Errorf("table %s has no META item: %w", e.Table, ErrNoStore)
-	case making == MakeAdopted:
-		for _, kind := range [...]Kind{Payments, Reminders} {
-			there, err := AnyItem(e.Store.Query(ctx,
-				store.Query{Table: e.Table, Partition: RunPK(kind), Limit: 1}))
-			if err != nil {
-				return err
-			}
-			if there {
-				const part = "table %s contains Duesday runs but no META item: %w; it belonged to a store, which has " +
-					"to be put back whole"
-				return fmt.Errorf(part, e.Table, ErrNoStore)
-			}
-		}
-		return nil
-	}
-	there, err := AnyItem(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
-	if err == nil && there {
-		const others = "table %s contains items but no META item: %w; duesday store adopt takes over a table that " +
-			"other tools have made"
-		err = fmt.Errorf(others, e.Table, ErrNoStore)
-	}
-	return err
-}
-
-const putBack = "put back to how it stood at "
+// PutBack begins the reason for which charging is off in a store that was put back.
+const PutBack = "put back to how it stood at "
 
 // Unreconciled reports whether the store was put back, and neither reconciled nor switched on
 // since: it does not know what was mailed.
 func (m *Meta) Unreconciled() bool {
-	return !m.Charging && !m.Restored.IsZero() && strings.HasPrefix(m.Reason, putBack)
-}
-
-// Restored records the restoration of the store from a copy made at that time. The next runs look
-// at every date since the store was made: rows due in the copy may be older than the walks of the
-// lost time. Restored switches charging off, since requests and charges of the lost time are not in
-// the copy. Reconcile finds the charges; only a person can repeat the requests and switch it on.
-// aside is where the store is now that the copy has replaced; "": there was none.
-func (e *Records) Restored(ctx context.Context, made time.Time, from, aside string) error {
-	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
-	if err := e.LowerWatermarks(ctx, oldest, oldest); err != nil {
-		return err
-	}
-	set := store.NewItem(
-		store.Attribute{Name: RestoredDate, Value: store.S(Stamp(e.Now()))},
-		store.Attribute{Name: RestoredFrom, Value: store.S(from)})
-	if aside != "" {
-		set.Set(RestoredAside, store.S(aside))
-	}
-	if e.Opened.Moved == "" {
-		set.Set(schema.Charging, store.Bool(false))
-		reason := putBack + Stamp(made) + ": duesday reconcile adopts what was charged since"
-		set.Set(schema.Reason, store.S(reason))
-	}
-	return e.Store.Commit(ctx, store.Update(e.Table, MetaKey, set, nil))
+	return !m.Charging && !m.Restored.IsZero() && strings.HasPrefix(m.Reason, PutBack)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/meta"
 	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -162,7 +163,7 @@ func (p *Program) MayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 		return err
 	}
 	records := billing.NewRecords(s, t, p.Now, nil)
-	err = billing.MayMake(ctx, records, making)
+	err = meta.MayMake(ctx, records, making)
 	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // no table exists yet
 		err = nil
 	}

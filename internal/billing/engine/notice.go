@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/notice"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -70,7 +70,7 @@ func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *proc
 	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), s.CardTold
 	sku, amount := s.PlanOn(s.Period+1, following)
 	f.Data[outbox.DataSKU], f.Data[outbox.DataKeySKU] = sku, s.Name.SKU
-	setAmount(f.Data, amount)
+	notice.SetAmount(f.Data, amount)
 	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(s.Period+1), following.String()
 	return e.mail(s, f)
 }
@@ -150,101 +150,13 @@ func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]wri
 	f.ID += "/" + r.ReversalID
 	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(r.Period), ""
 	f.Data[outbox.DataProcessed], f.Data[outbox.DataCharge] = billing.TodayIn(s.TimeZone, r.Processed).String(), r.Ref
-	setAmount(f.Data, r.Amount)
+	notice.SetAmount(f.Data, r.Amount)
 	return e.mail(s, f), nil
 }
 
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) outbox.Effect {
-	sku, amount, period := s.SKU, s.AmountOf(s.Period), s.Period
-	if o != nil {
-		sku, period = s.SKUOf(o), o.Period
-	} else if rec != nil {
-		sku, period = rec.SKU, rec.Period
-	}
 	due, _ := s.Due()
-	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email,
-		outbox.DataSubscription: s.ID, outbox.DataSKU: sku}
-	if sku != s.Name.SKU {
-		data[outbox.DataKeySKU] = s.Name.SKU
-	}
-	// The parts contain no slash, so ids are unique even if other tools write one id under two
-	// SKUs. The id contains the installation because it becomes part of the mail's Message-ID.
-	installation := e.Opened.Installation[:min(8, len(e.Opened.Installation))]
-	id := kind + "/" + installation + "/" + s.Account + "/" + s.ID + "/" + s.Name.SKU + "/" + strconv.Itoa(period)
-	if o != nil {
-		amount, due = o.Amount, o.Due
-		if kind == outbox.KindDeclined {
-			data[outbox.DataRetryDate] = o.Retry.String()
-		}
-		if o.ByWire() {
-			data[outbox.DataPayBy] = o.PayBy.String()
-		}
-		if n := len(o.Attempts); n > 0 && (kind == outbox.KindDeclined || kind == outbox.KindFailed) {
-			data[outbox.DataCode] = o.Attempts[n-1].Code
-			id += "/" + strconv.Itoa(n)
-		}
-	}
-	if kind == outbox.KindFailed || rec != nil && rec.Kind == billing.Charged {
-		tellFallback(data, s.Open)
-	}
-	switch kind { // a new notice must differ from a repeated one
-	case outbox.KindReminder:
-		id += "/" + due.String()
-		if s.InTrial() {
-			data[outbox.DataTrial] = "true"
-		}
-		if s.Collection == billing.ByWire {
-			data[outbox.DataPayBy] = e.payBy(s, due, due).String()
-		}
-	case outbox.KindActionRequired:
-		data[outbox.DataRef] = o.Ref
-		id += "/" + strconv.Itoa(o.Generation) + "/" + strconv.Itoa(o.Attempt)
-	}
-	if rec != nil {
-		amount, due = rec.Amount, rec.Due
-		data[outbox.DataProcessed], data[outbox.DataCharge] = billing.TodayIn(s.TimeZone, rec.Processed).String(), rec.Charge
-		data[outbox.DataReceipt] = rec.Number(e.Opened.Installation)
-	}
-	data[outbox.DataPeriod], data[outbox.DataDueDate] = strconv.Itoa(period), due.String()
-	setAmount(data, amount)
-	switch {
-	case kind == outbox.KindReceipt && rec != nil:
-		setPrice(data, rec.Price)
-	case kind == outbox.KindPaymentRequest && o != nil:
-		setPrice(data, o.Price)
-	case kind == outbox.KindReminder:
-		setPrice(data, s.PriceOf(period))
-	}
-	now := e.Now()
-	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
-}
-
-func tellFallback(data map[string]string, o *billing.OpenPeriod) {
-	if o != nil && o.ByFallback() {
-		data[outbox.DataFallback], data[outbox.DataCard] = "true", o.FallbackCard
-	}
-}
-
-func setAmount(data map[string]string, amount money.Amount) {
-	data[outbox.DataAmount], data[outbox.DataCurrency] = amount.Decimal(), amount.Currency().Code()
-	data[outbox.DataAmountText] = amount.Format()
-}
-
-// setPrice sets what makes the amount, if it is not one unit's.
-func setPrice(data map[string]string, p *price.Price) {
-	if p == nil {
-		return
-	}
-	if n := p.Terms.Count(); n > 1 {
-		data[outbox.DataQuantity], data[outbox.DataUnit] = strconv.Itoa(n), p.Unit.Decimal()
-	}
-	if !p.Discount.IsZero() {
-		data[outbox.DataDiscount] = p.Discount.Decimal()
-	}
-	if t := p.Terms.Tax; t.Mode != price.Untaxed {
-		data[outbox.DataNet], data[outbox.DataTax] = p.Net.Decimal(), p.Tax.Decimal()
-		data[outbox.DataTaxRate], data[outbox.DataTaxNote] = t.Rate.String(), t.Note
-	}
+	return notice.Effect(kind, s, o, rec, notice.Sender{Installation: e.Opened.Installation, Now: e.Now(), PayBy: e.payBy(s, due, due)})
 }
 
 // receipt returns the payment record for the next period to be paid.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/notice"
 	"github.com/duesday/duesday/internal/billing/planchange"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -29,7 +30,7 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 	var amount money.Amount
 	f.Data[outbox.DataKeySKU], f.Data[outbox.DataPeriod] = s.Name.SKU, strconv.Itoa(period)
 	f.Data[outbox.DataSKU], amount = s.PlanOn(period, due)
-	setAmount(f.Data, amount)
+	notice.SetAmount(f.Data, amount)
 	f.Data[outbox.DataDueDate] = civil.Later(due, today).String()
 	if before := was.AmountOf(period); amount != before {
 		f.Data[outbox.DataBefore] = before.Decimal()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/meta"
 	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
@@ -75,7 +76,7 @@ func (e *Engine) Restored(ctx context.Context, made time.Time, from, aside strin
 	if err != nil {
 		return 0, err
 	}
-	return count[outbox.Hold], e.Records.Restored(ctx, made, from, aside)
+	return count[outbox.Hold], meta.Restored(ctx, e.Records, made, from, aside)
 }
 
 // Mailed records what the lost store has sent about the subscription, so that Duesday does not send

@@ -126,9 +126,9 @@ func TestRunRecord_PartlyUnreadable(t *testing.T) {
 	w.start().run(civil.Date{})
 }
 
-// TestForgetRuns: records of runs are kept for 400 days before the run before the last one. Runs by
+// TestForget: records of runs are kept for 400 days before the run before the last one. Runs by
 // a clock that is far ahead delete nothing before a person has looked at it.
-func TestForgetRuns(t *testing.T) {
+func TestForget(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.records = true
 	w.create(one("2024-01-31"))

@@ -51,7 +51,7 @@ func Open(ctx context.Context, r *billing.Records, o Options) error {
 }
 
 func create(ctx context.Context, r *billing.Records, o *Options) error {
-	if err := billing.MayMake(ctx, r, o.Making); err != nil {
+	if err := MayMake(ctx, r, o.Making); err != nil {
 		return err
 	}
 	meta := billing.ItemAt(billing.MetaKey,
@@ -128,4 +128,37 @@ func Expire(r *billing.Records) {
 		shown, _, err := at.ClockShown(ctx)
 		return err == nil && shown
 	})
+}
+
+// MayMake returns an error if the table is no store and may not become one. A copy of another store
+// without its META would become a new installation, and would charge every account again.
+func MayMake(ctx context.Context, e *billing.Records, making billing.Making) error {
+	_, err := e.Meta(ctx)
+	switch {
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	case making == billing.MakeNever:
+		return fmt.Errorf("table %s has no META item: %w", e.Table, billing.ErrNoStore)
+	case making == billing.MakeAdopted:
+		for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
+			there, err := billing.AnyItem(e.Store.Query(ctx,
+				store.Query{Table: e.Table, Partition: billing.RunPK(kind), Limit: 1}))
+			if err != nil {
+				return err
+			}
+			if there {
+				const part = "table %s contains Duesday runs but no META item: %w; it belonged to a store, which has " +
+					"to be put back whole"
+				return fmt.Errorf(part, e.Table, billing.ErrNoStore)
+			}
+		}
+		return nil
+	}
+	there, err := billing.AnyItem(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
+	if err == nil && there {
+		const others = "table %s contains items but no META item: %w; duesday store adopt takes over a table that " +
+			"other tools have made"
+		err = fmt.Errorf(others, e.Table, billing.ErrNoStore)
+	}
+	return err
 }
