@@ -49,6 +49,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, Kept: "0:6", LastCharge: "pi_1",
 		Requested: billing.RequestManual, RequestedAt: at(7),
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", Mailed: []string{"failed/2/"}, PausedOn: day(4), Parked: "why", Version: 7,
+		Upgrade: &billing.Upgrade{Period: 2, Generation: 1, SKU: "new", Amount: amount, Day: day(5), Reason: "declined"},
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount, Price: &cost,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8), PayBy: day(12),
 			State: processor.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, Debit: true, FallbackFor: "pm_2",

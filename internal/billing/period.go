@@ -32,7 +32,7 @@ type OpenPeriod struct {
 	State      processor.State // Processing or RequiresAction while it waits, failing while it ends, else ""
 	Opened     time.Time
 	Attempts   []Attempt // the declined ones
-	SKU        string    // what a past period was for; "" of another: the subscription's
+	SKU        string    // what a past period or an upgrade is for; "" of another: the subscription's
 	// FallbackFor is the method whose place the account's fallback has taken; "": it was not tried. It is
 	// Method if another method has followed the fallback.
 	FallbackFor  string

@@ -152,7 +152,8 @@ func (s *Subscription) PriceOf(period int) *price.Price {
 func (s *Subscription) NewPeriod(due civil.Date, now time.Time) (*OpenPeriod, error) {
 	s.TakeEffect()
 	_, err := price.Of(s.Amount, s.Terms, s.Period)
-	return &OpenPeriod{Period: s.Period, Amount: s.AmountOf(s.Period), Price: s.PriceOf(s.Period), Due: due, Attempt: 1, Opened: now}, err
+	return &OpenPeriod{Period: s.Period, Amount: s.AmountOf(s.Period), Price: s.PriceOf(s.Period), Due: due,
+		Generation: s.NextGeneration(), Attempt: 1, Opened: now}, err
 }
 
 // Explain sets the receipt's Price to that of its period, if that is what was paid. was is a past period's record,
@@ -179,9 +180,13 @@ type Upcoming struct {
 	Amount money.Amount
 }
 
-// Upcoming returns the next n periods to be paid at most, the open one too; none if nobody charges.
+// Upcoming returns the next n periods to be paid at most, the open one too; none if nobody charges. An upgrade
+// under way is taken to be paid.
 func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 	charged := (s.Status == Active || s.Status == ParkedState) && s.Requested != RequestCancel && s.Requested != RequestPause
+	if s.Upgrading() {
+		s = s.AfterUpgrade()
+	}
 	for period := s.Period; charged && len(list) < n; period++ {
 		open := s.Open != nil && s.Open.Period == period
 		due, err := s.Schedule().Due(period)

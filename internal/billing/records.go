@@ -142,10 +142,11 @@ const FormatVersion = 6
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a
 // subscription that is paid by wire. An older build, at work beside this one, would charge wrongly.
 const (
-	PastFormat  = 3
-	WireFormat  = 4
-	SkipFormat  = 4
-	TermsFormat = 6 // a quantity, a discount or a tax: an older build would charge the unit amount
+	PastFormat    = 3
+	WireFormat    = 4
+	SkipFormat    = 4
+	TermsFormat   = 6 // a quantity, a discount or a tax: an older build would charge the unit amount
+	UpgradeFormat = 6
 )
 
 // NeedFormat returns ErrState for a shared store of a lower format, on which older builds may work.

@@ -22,6 +22,7 @@ const (
 	KeyedReceipt KeyedKind = "receipt" // a manual payment
 	KeyedCharge  KeyedKind = "charge"  // of one period
 	KeyedRefund  KeyedKind = "refund"  // of one period's charge
+	KeyedUpgrade KeyedKind = "upgrade" // of the next period, to the SKU in Note
 )
 
 // AnyPeriod is the period of a KeyedRequest that names no period.

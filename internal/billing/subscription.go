@@ -86,6 +86,7 @@ type Subscription struct {
 	Amount       money.Amount // of one unit, from the next period to be opened
 	Terms        price.Terms  // of the next period to be opened: AmountOf computes what it costs
 	Pending      *Plan        // the plan from a later period on; nil: none
+	Upgrade      *Upgrade     // the latest one of the period to be paid next or last paid; nil: none
 	Method       string
 	Collection   Collection // of the next period to be opened
 	Address      string
@@ -285,6 +286,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
 	c.date(schema.ToldDate, &s.Told)
 	c.date(schema.TrialEnds, &s.TrialEnds)
+	inner(c, schema.Upgrade, "upgrade", &s.Upgrade, (*Upgrade).attributes)
 	attribute(c, schema.Version, &s.Version, false, store.KindNumber, readVersion, store.Int)
 }
 

@@ -19,7 +19,7 @@ import (
 // that walks find it. A past reminder day becomes today if the due date is ahead, else none.
 func (s *Subscription) Reschedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	collects := s.Collecting() || s.Collect > 0
+	collects := s.Collecting() || s.Collect > 0 || s.Upgrading()
 	if s.Status == ParkedState || collects {
 		s.NextPayment = today // every run looks at it until it is decided
 	}
@@ -47,6 +47,7 @@ func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s
 
 // Cancel ends the subscription for good.
 func (s *Subscription) Cancel() {
+	s.EndUpgrade("the subscription was canceled")
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested, s.Manual, s.Parked, s.Collect, s.Pending = RequestNone, nil, "", 0, nil
@@ -63,6 +64,7 @@ func (s *Subscription) EndWithPeriod(today civil.Date) {
 
 // Pause takes the subscription off the agenda.
 func (s *Subscription) Pause(today civil.Date) {
+	s.EndUpgrade("the subscription was paused")
 	s.Status, s.PausedOn = Paused, today
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested, s.Manual, s.Collect = RequestNone, nil, 0
@@ -100,9 +102,9 @@ func (s *Subscription) NextDue(today civil.Date) bool {
 	return s.Status == Active && err == nil && !due.After(today)
 }
 
-// NextOpen returns the open period if it is the one to be paid next, or nil.
+// NextOpen returns the open period if it is the one to be paid next, on its due date, or nil.
 func (s *Subscription) NextOpen() *OpenPeriod {
-	if s.Collecting() {
+	if s.Beside() {
 		return nil
 	}
 	return s.Open

@@ -198,6 +198,7 @@ const (
 	Price      = "Price"      // of a period, its record and its receipt: what they made of the unit amount; absent: that amount
 	Quantity   = "Quantity"   // of a pending change; absent: the quantity stays
 	ErasedDate = "ErasedDate" // of an account, and of the store's list: the day on which the person's data was erased
+	Upgrade    = "Upgrade"    // of a subscription: a request to charge the next period now, for another plan
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -261,5 +262,6 @@ func Names() []string {
 		InvoicedTo,
 		Debit,
 		ErasedDate,
+		Upgrade,
 	}
 }

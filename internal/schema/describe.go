@@ -189,7 +189,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced, BillingDetails),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Declined, Collect, Generation), typed("S", CollectUntil),
-		typed("M", Pending, Changes, PriceTerms, Price), typed("S", TrialEnds),
+		typed("M", Pending, Upgrade, Changes, PriceTerms, Price), typed("S", TrialEnds),
 		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil, LookupDate, Salt,
 			AlteredDate),
 		typed("S", ErasedDate, Number, Letter, Known), typed("L", Numbered), typed("M", Last, InvoicedTo),

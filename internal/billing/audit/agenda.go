@@ -62,6 +62,8 @@ func (a *auditor) checkState(s *billing.Subscription) {
 		problem("inconsistent open period", "period %d is open, with payment intent %q", o.Period, o.Ref)
 	case s.Collect < 0 || s.Collect > s.Period || s.Collect > 0 && (o != nil || s.Over() || s.Status == billing.ParkedState):
 		problem("inconsistent collection", "period %d is to be collected", s.Collect-1)
+	case strayUpgrade(s):
+		problem("inconsistent upgrade", "an upgrade of period %d is under way", s.Upgrade.Period)
 	case s.Installments > 0 && s.Paid > s.Installments, s.Paid > s.Period:
 		problem("too many installments", "%d installments were paid in %d periods; the plan has %d (0: no end)", s.Paid, s.Period, s.Installments)
 	case s.Ours() && !s.Amount.IsPositive():
@@ -73,6 +75,11 @@ func (a *auditor) checkState(s *billing.Subscription) {
 	case o != nil || s.Period > 0:
 		problem("version missing", "Duesday wrote it, but its %s is gone", schema.Version)
 	}
+}
+
+// strayUpgrade reports whether an upgrade is under way that no run would deal with.
+func strayUpgrade(s *billing.Subscription) bool {
+	return s.Upgrade != nil && s.Upgrade.Reason == "" && (!s.Upgrading() || s.Collect > 0 || s.Over())
 }
 
 // checkSchedule reports a schedule without due dates, and a completion before the last installment.
@@ -116,7 +123,7 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 		return
 	}
 	due, err := s.Due()
-	closed := s.Status == billing.Active && s.Open == nil && s.Collect == 0 && s.Ours() && err == nil
+	closed := s.Status == billing.Active && s.Open == nil && s.Collect == 0 && !s.Upgrading() && s.Ours() && err == nil
 	latest := a.latestLook(s, due, err)
 	switch {
 	case looked.After(latest):
@@ -139,7 +146,7 @@ func (a *auditor) latestLook(s *billing.Subscription, due civil.Date, err error)
 		if latest = civil.Later(latest, due); !slices.ContainsFunc(s.Open.Attempts, ahead) {
 			latest = civil.Later(latest, civil.Later(s.Open.Retry, s.Open.PayBy))
 		}
-	case s.Open != nil, s.Collect > 0: // a past period is looked at every day
+	case s.Open != nil, s.Collect > 0, s.Upgrading(): // it is looked at every day
 	case s.Status == billing.Active && err == nil:
 		latest = civil.Later(latest, due)
 	}

@@ -222,9 +222,11 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 
 // addKeyed checks a request with a key. It may outlive its receipts, and decides nothing.
 func (a *auditor) addKeyed(k *billing.KeyedRequest) {
-	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge && k.Kind != billing.KeyedRefund {
-		a.problem("unknown request kind", k.Name, k.Period, "must be %s, %s or %s (got %q)", billing.KeyedReceipt,
-			billing.KeyedCharge, billing.KeyedRefund, k.Kind)
+	switch k.Kind {
+	case billing.KeyedReceipt, billing.KeyedCharge, billing.KeyedRefund, billing.KeyedUpgrade:
+	default:
+		a.problem("unknown request kind", k.Name, k.Period, "must be %s, %s, %s or %s (got %q)", billing.KeyedReceipt,
+			billing.KeyedCharge, billing.KeyedRefund, billing.KeyedUpgrade, k.Kind)
 	}
 }
 

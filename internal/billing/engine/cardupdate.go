@@ -113,7 +113,7 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 		return billing.ErrUnchanged
 	}
 	moved := !o.Payer.Same(p)
-	if moved && s.Collecting() {
+	if moved && s.Beside() {
 		return billing.ErrUnchanged // the period fails with the old method, and a person's request collects it again
 	}
 	in, err := e.proc.Lookup(ctx, o.Ref)

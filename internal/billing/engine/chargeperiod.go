@@ -140,6 +140,8 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 	switch {
 	case s.Over():
 		return wrongStatus(s)
+	case s.Upgrading():
+		return upgrading(s)
 	case period > s.Period:
 		due, err := s.Schedule().Due(period)
 		if err != nil {
@@ -167,6 +169,9 @@ func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodChar
 	}
 	if err := refuseByWire(s, r.Period); err != nil {
 		return nil, err
+	}
+	if s.Upgrading() {
+		return nil, upgrading(s)
 	}
 	if r.Period < s.Period {
 		return e.markPast(ctx, s, r, today)

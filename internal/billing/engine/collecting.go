@@ -34,6 +34,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 	t.record = p
 	o := &billing.OpenPeriod{Period: p.Period, SKU: p.SKU, Amount: p.Amount, Price: p.Price, Due: p.Due, Attempts: p.Attempts,
 		Attempt: 1, Opened: e.Now()}
+	o.Generation = p.Generation
 	if n := len(p.Attempts); n > 0 {
 		o.Attempt = p.Attempts[n-1].Number + 1
 	}

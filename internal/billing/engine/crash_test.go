@@ -247,6 +247,7 @@ type crash struct {
 	plant   planted
 	past    bool // a person has a period collected that failed before
 	last    bool // and the due date of the next one comes on the next day
+	upgrade bool // a person upgrades the subscription now, instead
 
 	w    *world
 	name billing.Name
@@ -258,6 +259,9 @@ type crash struct {
 
 func (c *crash) String() string {
 	text := fmt.Sprintf("%s, first %v, after %s", c.outcome.name, c.first, c.delay)
+	if c.upgrade {
+		text = fmt.Sprintf("upgrade (late: %t), %s", c.last, text)
+	}
 	if c.past {
 		text = fmt.Sprintf("past period (late: %t), %s", c.last, text)
 	}
@@ -303,7 +307,7 @@ func (c *crash) change(p *process, ch billing.Change) {
 	before := c.w.sub(c.name)
 	_, err := p.UpdateSubscription(context.Background(), c.name, ch)
 	c.refused(p, err)
-	if p.faults.struck() { // it may have landed or not
+	if c.upgrade || p.faults.struck() { // it may have landed or not, or an upgrade comes after it
 		clear(c.w.amounts)
 		return
 	}
@@ -334,6 +338,9 @@ func (c *crash) play() []string {
 		if n.Method = c.outcome.method; c.past {
 			n.Method = "pm_card_visa_chargeDeclinedLostCard"
 		}
+		if c.upgrade {
+			n.Method = "pm_card_visa"
+		}
 	}))
 	if c.outcome.fallback != "" {
 		if _, err := w.start().Attach(context.Background(), "a1", billing.Attachment{Fallback: &c.outcome.fallback}); err != nil {
@@ -345,6 +352,9 @@ func (c *crash) play() []string {
 	}
 	if c.past {
 		c.failFirst()
+	}
+	if c.upgrade {
+		c.payFirst()
 	}
 	w.script.left = append([]scripted(nil), c.outcome.script...)
 
@@ -377,6 +387,7 @@ func (c *crash) play() []string {
 		w.violate("not settled after %d days: %s", patience, w.describe(c.name))
 	}
 	c.collected()
+	c.upgraded()
 	c.next(p)
 	w.number(0, 0)
 	return w.audit()
@@ -404,6 +415,10 @@ func (c *crash) failFirst() {
 
 // ask has the failed period collected, unless the first life has done with it.
 func (c *crash) ask(p *process) {
+	if c.upgrade {
+		c.askUpgrade(p)
+		return
+	}
 	if c.past && c.w.ending(c.name, 0).Generation == 0 {
 		_, err := p.ChargePeriod(context.Background(), c.name, engine.PeriodCharge{})
 		c.refused(p, err)
@@ -599,6 +614,7 @@ func TestExactlyOnce_Collecting(t *testing.T) {
 // A sampling decides which cases everyCrashPoint plays without DUESDAY_SOAK.
 type sampling struct {
 	past  bool // the period failed before, and a person has it collected
+	now   bool // a person upgrades the subscription
 	part  int  // per cent of the usual share of pairs of cuts
 	each  int  // a request is asked at one of so many points
 	waits int  // after a crash, one of so many delays is played
@@ -653,11 +669,17 @@ func everyCrashPoint(t *testing.T, s sampling) {
 	if !s.past {
 		but = append(but, moveCollected)
 	}
+	if s.now {
+		but = theMoves()
+		if g.moves.count[moveUpgraded] == 0 || g.moves.count[moveNotUpgraded] == 0 {
+			t.Errorf("moves: %v", g.moves.count)
+		}
+	}
 	g.moves.wantEach(t, but...)
-	if !s.past && g.moves.count[moveSkipped] == 0 {
+	if !s.past && !s.now && g.moves.count[moveSkipped] == 0 {
 		t.Error("no request has skipped a period")
 	}
-	if !s.past && g.moves.count[moveDoubted] == 0 {
+	if !s.past && !s.now && g.moves.count[moveDoubted] == 0 {
 		t.Error("no charge was perhaps made twice")
 	}
 	if g.cases.Load() < int64(s.least) {
@@ -668,11 +690,11 @@ func everyCrashPoint(t *testing.T, s sampling) {
 // outcomes plays all cases.
 func (g *programme) outcomes() {
 	for _, o := range outcomes() {
-		if o.byWire && g.past { // nothing is charged
+		if o.byWire && (g.past || g.now) { // nothing is charged
 			continue
 		}
 		g.begin = func(point int) crash {
-			return crash{outcome: o, past: g.past, last: g.past && point%2 == 1, plant: g.plant}
+			return crash{outcome: o, past: g.past, upgrade: g.now, last: (g.past || g.now) && point%2 == 1, plant: g.plant}
 		}
 		calm := g.begin(1)
 		g.play(&calm)

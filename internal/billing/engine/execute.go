@@ -9,8 +9,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
-	"github.com/duesday/duesday/internal/billing/price"
-	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -48,6 +46,7 @@ type work struct {
 	Pass
 	trigger trigger
 	period  int  // the only period that a person charges; a past period is collected
+	upgrade bool // the person makes an upgrade, and charges the period only as that
 	attempt int  // the only attempt that a person's request with a key makes; 0: no key
 	last    bool // the period has only one attempt, because its subscription is about to be cancelled
 
@@ -101,7 +100,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			report(*r)
 			w.count(r, pending.past)
 		}
-		if w.tried(s) {
+		if w.tried(s) || w.upgrade && !s.Upgrading() {
 			return nil
 		}
 		if w.trigger == byPerson && s.AtHand() != w.period {
@@ -211,7 +210,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	for {
 		a := next(x)
 		switch a {
-		case doOpen, doReopen, doRebind, doConfirm, doMakePage, doAskToPay, doEndUnpaid:
+		case doOpen, doOpenUpgrade, doReopen, doRebind, doConfirm, doMakePage, doAskToPay, doEndUnpaid:
 			if err := w.Charging.Check(ctx); err != nil {
 				return step{}, err
 			}
@@ -289,6 +288,8 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	}
 	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0,
 		altered: s.Altered() != "" || w.trigger == byRun && s.Status == billing.Active && s.Removed()}
+	x.upgrade = s.Upgrading()
+	x.withdrawn = x.upgrade && e.withdrawn(s, today) != ""
 	o := s.Open
 	if o == nil {
 		due, err := s.Due()
@@ -297,14 +298,14 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
 		x.unfinished, x.byWire = s.Unfinished(), s.Collection == billing.ByWire
-		x.untaxed = e.cfg.Tax == settings.On && s.Terms.Tax.Mode == price.Untaxed
+		x.untaxed = e.untaxed(s)
 		x.taxed = !x.untaxed && s.Parked == billing.NoTaxRate
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
 	x.byWire = o.ByWire()
 	x.requested, x.failing, x.bound = s.Requested != billing.RequestNone, o.State == billing.Failing, bound
-	x.past, x.late = s.Collecting(), s.Collecting() && s.NextDue(today) || w.last
+	x.past, x.late = s.Beside(), s.Beside() && s.NextDue(today) || w.last
 	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
 	x.waiting = o.State == processor.RequiresAction
 	x.asked = x.waiting && !o.Asked.IsZero()
@@ -362,6 +363,10 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		return e.park(ctx, s, t.today, cmp.Or(s.Altered(), "changed by another tool: NextPaymentDate was removed"))
 	case doOpen:
 		return t.open(ctx)
+	case doOpenUpgrade:
+		return t.openUpgrade(ctx)
+	case doDropUpgrade:
+		return t.dropUpgrade(ctx, e.withdrawn(s, t.today))
 	case doReopen:
 		return t.reopen(ctx)
 	case doSettle:
@@ -370,6 +375,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doEnd:
 		noteDecline(o, t.before, o.Attempt, o.Method)
 		noteDecline(o, in, o.Attempt, o.Method)
+		if s.Upgrading() {
+			return t.endUpgrade(ctx)
+		}
 		if s.Collecting() && s.Manual == nil {
 			return e.endPast(ctx, s, t.today, cmp.Or(t.w.refusal, "its payment intent was cancelled"))
 		}

@@ -50,7 +50,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 		switch {
 		case s.Open != nil:
 			day = civil.Later(day, s.Open.Retry)
-		case s.Collect == 0:
+		case s.Collect == 0 && !s.Upgrading():
 			due, err := s.Due()
 			if err != nil {
 				return nil // the last year of the subscription is over
@@ -92,19 +92,21 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			if r.Outcome == OutcomePending { // the wait may last beyond the next period
 				today = day.AddDays(1)
 			}
-		case doAskToPay, doEndUnpaid, doAwaitPayment:
-			report(day, foreseeByWire(s, a))
-		case doUnpark:
+		case doDropUpgrade, doUnpark:
+			s.EndUpgrade("its day is over")
 			s.Status, s.Parked = billing.Active, ""
 			continue
-		case doParkOverload, doParkAltered, doParkUntaxed:
-			report(day, resultOf(s, OutcomeParked, "would be parked"))
-			return nil
-		case doReportParked:
-			report(day, resultOf(s, parkedOutcome(s), s.Parked))
-			return nil
 		default:
-			return nil
+			r, ends := foreseeAction(s, a)
+			if r != nil {
+				report(day, r)
+			}
+			if ends {
+				return nil
+			}
+		}
+		if s.Upgrading() {
+			s.Upgraded()
 		}
 		if s.Open, s.Paid = nil, s.Paid+1; !past {
 			s.Period++
@@ -112,16 +114,25 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 	}
 }
 
-// foreseeByWire returns the expected outcome of a period that is paid by wire.
-func foreseeByWire(s *billing.Subscription, a action) *Result {
+// foreseeAction returns the result of an action that asks the processor nothing, and reports whether the
+// forecast ends with it.
+func foreseeAction(s *billing.Subscription, a action) (r *Result, ends bool) {
 	switch a {
+	case doOpenUpgrade:
+		return upgradeResult(s, OutcomeSkipped, "would be charged"), false
+	case doAskToPay:
+		s.TakeEffect()
+		return resultOf(s, OutcomeAsked, "the customer would be asked to pay"), false
 	case doEndUnpaid:
-		return resultOf(s, OutcomeFailed, "would end unpaid")
+		return resultOf(s, OutcomeFailed, "would end unpaid"), false
 	case doAwaitPayment:
-		return resultOf(s, OutcomePending, awaitsPayment(s.Open))
+		return resultOf(s, OutcomePending, awaitsPayment(s.Open)), false
+	case doParkOverload, doParkAltered, doParkUntaxed:
+		return resultOf(s, OutcomeParked, "would be parked"), true
+	case doReportParked:
+		return resultOf(s, parkedOutcome(s), s.Parked), true
 	}
-	s.TakeEffect()
-	return resultOf(s, OutcomeAsked, "the customer would be asked to pay")
+	return nil, true
 }
 
 // foreseePast reports the past period that is marked for collection.

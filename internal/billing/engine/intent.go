@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // open does OPEN and BIND. It creates an unconfirmed intent, and then binds the intent to the
@@ -77,8 +78,11 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write)
 
 // unbound handles an error of OPEN.
 func (t *turn) unbound(ctx context.Context, err error) (step, error) {
-	if t.record != nil {
+	switch {
+	case t.record != nil:
 		return t.notReopened(ctx, err)
+	case t.s.Upgrading() && errors.Is(err, processor.ErrInvalid):
+		return t.dropUpgrade(ctx, secret.MaskCards(err.Error()))
 	}
 	return t.e.setback(ctx, t.s, t.today, err)
 }

@@ -210,6 +210,8 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]wr
 		(t.Date.IsZero() || t.Date == billing.TodayIn(s.TimeZone, m.Processed)):
 		t.repeated = true
 		return nil, nil
+	case s.Upgrading():
+		return nil, upgrading(s)
 	case s.Requested != billing.RequestNone:
 		return nil, refusal(s, ": %s is requested for period %d; wait until it is done", s.Requested, s.Open.Period)
 	}

@@ -52,6 +52,8 @@ type situation struct {
 	byWire  bool // the customer pays the open period by wire, or the next one if none is open
 
 	// With no period open.
+	upgrade     bool // an upgrade of the next period is marked; also set with it open
+	withdrawn   bool // the upgrade must not be opened any more, or not be tried for the first time if it is open
 	unfinished  bool // a cancellation or skip has started and must record more overdue periods
 	marked      bool // a past period is marked for collection
 	due         bool // the next period is due
@@ -64,7 +66,7 @@ type situation struct {
 	altered     bool // another tool has moved the row past the period's day; also set with a period open
 
 	// With a period open: the item's state.
-	past       bool // the open period is a past one, which Duesday collects
+	past       bool // the open period is a past one, which Duesday collects, or an upgrade
 	late       bool // the past period also has a due successor, or has one attempt before a cancellation
 	requested  bool // a person has requested the period's end
 	failing    bool // the last attempt was permanently declined
@@ -144,6 +146,10 @@ const (
 	doEndUnpaid        // end a period by wire as failed, because the customer has not paid in time
 	doAwaitPayment     // move the row of a period by wire to the day on which it ends
 	doReportMismatch   // report that a past period's intent is not the bound one and is paid
+
+	// Actions with an upgrade marked, and no period open.
+	doOpenUpgrade // OPEN and BIND the next period with the new plan, before its due date
+	doDropUpgrade // remove the mark
 )
 
 // next returns the next action.
@@ -168,6 +174,10 @@ func nextClosed(x situation) action {
 		return doNothing
 	case x.marked: // even if the next period must then be parked
 		return doReopen
+	case x.upgrade && x.withdrawn:
+		return doDropUpgrade
+	case x.upgrade:
+		return doOpenUpgrade
 	case x.parked() && x.taxed:
 		return doUnpark
 	case x.parked():
@@ -213,11 +223,11 @@ func nextByWire(x situation) action {
 // nextUnasked decides before the processor has answered about the bound intent.
 func nextUnasked(x situation) action {
 	switch {
-	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
+	case x.altered && !x.ending() && (x.trigger == byRun && !x.past || x.upgrade):
 		return doLookUp // the intent may have been paid
 	case x.retryAhead && !x.requested && !x.parked() && (x.trigger == byRun || x.trigger == byRequest):
 		return doNothing // the walk has found a stale row
-	case x.bound:
+	case x.bound && !(x.upgrade && (x.withdrawn || x.late)):
 		return doConfirm
 	}
 	return doLookUp
@@ -232,12 +242,16 @@ func nextAnswered(x situation) action {
 		return doSettle
 	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
 		return doParkAltered
+	case x.altered && x.upgrade && !x.ending():
+		return doFail // the other tool may have taken the payment
 	case x.answer == lookedUp && x.overtaken && !x.failing:
 		return doRetryOvertaken
 	case !x.matches && (x.state == processor.Succeeded || !x.ending()):
 		return x.mismatch() // any intent may be cancelled
 	case x.ending():
 		return nextEnding(x)
+	case x.upgrade && x.mayConfirm() && (x.late || x.withdrawn && !x.attempted):
+		return doFail // it would not be charged on its day
 	case x.mayConfirm():
 		return x.withMethod(doConfirm, doUseMethod)
 	case x.mayMakePage():

@@ -19,7 +19,8 @@ var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
 	"decline", "decline last", "decline parked", "decline use method", "decline fallback", "report awaited", "report canceling",
-	"report untried", "end unpaid", "await payment", "report mismatch"}
+	"report untried", "end unpaid", "await payment", "report mismatch", "open upgrade",
+	"drop upgrade"}
 
 func (a action) String() string { return actionNames[a] }
 
@@ -94,6 +95,23 @@ func eachOpen(do func(situation)) {
 	}
 }
 
+// eachUpgrade calls do with every situation of an upgrade that is marked, or open.
+func eachUpgrade(do func(situation)) {
+	vary := func(x situation) {
+		for bits := range 4 {
+			x.upgrade, x.withdrawn = true, bits&1 != 0
+			x.altered = x.altered || bits&2 != 0
+			do(x)
+		}
+	}
+	eachClosed(vary)
+	eachOpen(func(x situation) {
+		if x.past && !x.retryLeft && x.status == billing.Active {
+			vary(x)
+		}
+	})
+}
+
 // TestNext_Table holds the number of situations of each row, and a sum over the actions of all
 // situations, against testdata/next.golden: a change of any situation's action shows there.
 func TestNext_Table(t *testing.T) {
@@ -113,7 +131,14 @@ func TestNext_Table(t *testing.T) {
 		counts[r]++
 	})
 	eachByWire(func(x situation) { counts[row{true, next(x), "by wire"}]++ })
-	var sums [paged + 3]uint64 // of every action of every situation in order: FNV-1a
+	eachUpgrade(func(x situation) {
+		r := row{open: x.open, act: next(x), state: "upgrade"}
+		if x.answer != unasked {
+			r.state += " " + x.state
+		}
+		counts[r]++
+	})
+	var sums [paged + 4]uint64 // of every action of every situation in order: FNV-1a
 	sum := func(of *uint64, a action) { *of = (*of ^ uint64(a)) * 1099511628211 }
 	for i := range sums {
 		sums[i] = 14695981039346656037
@@ -121,8 +146,9 @@ func TestNext_Table(t *testing.T) {
 	eachClosed(func(x situation) { sum(&sums[paged+1], next(x)) })
 	eachByWire(func(x situation) { sum(&sums[paged+2], next(x)) })
 	eachOpen(func(x situation) { sum(&sums[x.answer], next(x)) })
+	eachUpgrade(func(x situation) { sum(&sums[paged+3], next(x)) })
 	var rows []string
-	for i, name := range [...]string{"unasked", "looked up", "confirmed", "canceling", "paged", "closed", "by wire"} {
+	for i, name := range [...]string{"unasked", "looked up", "confirmed", "canceling", "paged", "closed", "by wire", "upgrade"} {
 		rows = append(rows, fmt.Sprintf("sum of %s: %016x\n", name, sums[i]))
 	}
 	for r, n := range counts {
@@ -224,6 +250,11 @@ func TestNext_Promise(t *testing.T) {
 		case !x.past && x.late && (a == doAskCustomer || a == doReportAwaited || a == doMakePage):
 			return "a period with one attempt waits for its customer"
 		case a == doFail && x.late && x.state == processor.RequiresAction:
+		case x.upgrade && x.altered && !x.ending() && x.answer != unasked && a != doSettle && a != doFail && a != doReportMismatch:
+			return "an upgrade goes on although another tool may have taken the payment"
+		case x.upgrade && a == doConfirm && (x.late || x.withdrawn && !x.attempted):
+			return "an upgrade is charged on a later day"
+		case a == doFail && x.upgrade && (x.altered || x.late || x.withdrawn && !x.attempted):
 		case a == doFail && x.past && (!x.matches || x.late && x.state == processor.RequiresAction):
 		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft && !x.past:
 			return "failed too early"
@@ -254,9 +285,21 @@ func TestNext_Promise(t *testing.T) {
 		}
 		return ""
 	}
-	eachOpen(func(x situation) {
+	hold := func(x situation) {
 		if why := broken(x, next(x)); why != "" {
 			t.Fatalf("%s: %v: %+v", why, next(x), x)
+		}
+	}
+	eachOpen(hold)
+	eachUpgrade(func(x situation) {
+		switch a := next(x); {
+		case x.open:
+			hold(x)
+		case a == doOpenUpgrade && (x.withdrawn || x.marked || x.unfinished || x.trigger.finishes()),
+			a == doDropUpgrade && (!x.withdrawn || x.trigger.finishes()),
+			a != doOpenUpgrade && a != doDropUpgrade && a != doLapse && a != doReopen && a != doNothing,
+			a == doNothing && !x.trigger.finishes():
+			t.Fatalf("%v: %+v", a, x)
 		}
 	})
 }

@@ -38,43 +38,6 @@ func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []write {
 	return plain(outbox.Write(e.Tables.Outbox.Name, f))
 }
 
-// reminder returns the notice of the next payment. The notice names the card, if known, or says
-// that there is none.
-func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *processor.Card, noMethod bool) []write {
-	f := e.effect(outbox.KindReminder, s, nil, nil)
-	if noMethod {
-		f.Data[outbox.DataNoMethod] = "true"
-	}
-	if card == nil || s.Email == "" {
-		return e.mail(s, f)
-	}
-	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
-	if card.ExpiredOn(due) {
-		f.Data[outbox.DataCardExpired] = "true"
-	}
-	return append(e.mail(s, f), e.cardExpires(s, due, card)...)
-}
-
-// cardExpires returns the notice for a card that can pay the due payment but not the following one.
-// It writes the notice once per expiry month. The subscription, which the caller commits, stores
-// the month.
-func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *processor.Card) []write {
-	following, err := s.Schedule().Due(s.Period + 1)
-	last := s.Installments > 0 && s.Paid+1 >= s.Installments
-	if err != nil || last || card.ExpiredOn(due) || !card.ExpiredOn(following) || s.CardTold == card.LastMonth() {
-		return nil
-	}
-	s.CardTold = card.LastMonth()
-	f := e.effect(outbox.KindCardExpires, s, nil, nil)
-	f.ID += "/" + s.CardTold
-	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), s.CardTold
-	sku, amount := s.PlanOn(s.Period+1, following)
-	f.Data[outbox.DataSKU], f.Data[outbox.DataKeySKU] = sku, s.Name.SKU
-	notice.SetAmount(f.Data, amount)
-	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(s.Period+1), following.String()
-	return e.mail(s, f)
-}
-
 // cancelled ends the subscription permanently, in memory, and returns the outbox row of the
 // cancellation notice.
 func (e *Engine) cancelled(s *billing.Subscription) []write {
@@ -155,8 +118,12 @@ func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]wri
 }
 
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) outbox.Effect {
+	return notice.Effect(kind, s, o, rec, e.sender(s))
+}
+
+func (e *Engine) sender(s *billing.Subscription) notice.Sender {
 	due, _ := s.Due()
-	return notice.Effect(kind, s, o, rec, notice.Sender{Installation: e.Opened.Installation, Now: e.Now(), PayBy: e.payBy(s, due, due)})
+	return notice.Sender{Installation: e.Opened.Installation, Now: e.Now(), PayBy: e.payBy(s, due, due)}
 }
 
 // receipt returns the payment record for the next period to be paid.
@@ -210,7 +177,9 @@ func (e *Engine) Remind(ctx context.Context, n billing.Name, day civil.Date, dry
 			if err != nil {
 				return err
 			}
-			others = e.reminder(s, due, card, method == "" && s.Collection != billing.ByWire)
+			for _, f := range notice.Reminder(s, due, card, method == "" && s.Collection != billing.ByWire, e.sender(s)) {
+				others = append(others, e.mail(s, f)...)
+			}
 			s.LastReminder = e.Now()
 		}
 		if s.NextReminder = (civil.Date{}); !dry {

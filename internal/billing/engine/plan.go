@@ -16,6 +16,12 @@ import (
 // changeTerms changes the terms, and returns the notice of the new plan if the customer must be
 // notified.
 func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today civil.Date) ([]write, error) {
+	if plan := c; s.Upgrading() {
+		plan.Method, plan.Address, plan.ReminderDays = nil, nil, nil
+		if plan != (billing.Change{}) {
+			return nil, upgrading(s)
+		}
+	}
 	was := *s
 	if err := s.ChangeTerms(c, today); err != nil || !c.Notify || planchange.Same(&was, s) || s.Email == "" || s.CancelAtEnd ||
 		s.Requested == billing.RequestCancel {

@@ -43,8 +43,11 @@ func owed(sub store.Item, period int64) int64 {
 
 // discounted is owed without its tax.
 func discounted(sub store.Item, period int64) int64 {
-	terms := sub.Get(schema.PriceTerms).Map()
-	sum := minorOf(sub.Str(schema.PaymentAmount)) * max(1, terms.Int("quantity"))
+	terms, unit := sub.Get(schema.PriceTerms).Map(), sub.Str(schema.PaymentAmount)
+	if u := sub.Get(schema.Upgrade).Map(); u != nil && !u.Has(schema.Reason) && u.Int(schema.Period) == period {
+		unit = u.Str(schema.Amount)
+	}
+	sum := minorOf(unit) * max(1, terms.Int("quantity"))
 	discount, from, periods := terms.Str("discount"), terms.Int("discount_from"), terms.Int("discount_periods")
 	if discount == "" || period < from || periods > 0 && period >= from+periods {
 		return sum

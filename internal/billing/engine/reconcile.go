@@ -174,6 +174,10 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in proc
 			return err
 		}
 	}
+	if s.Upgrading() && (s.Open == nil || s.Open.Ref != in.Ref) { // else it is the upgrade's own charge
+		s.Open = nil
+		s.EndUpgrade("the store was reconciled")
+	}
 	if s.Period < in.Tag.Period && s.Manual != nil {
 		_, err := e.end(ctx, s, today)
 		return err

@@ -85,7 +85,7 @@ func (e *Engine) changeUnless(ctx context.Context, n billing.Name, repeated func
 // findable moves the row of a change on a business day to a date where the next runs find it, as a
 // run does with waiting rows. It returns the writes for the low watermark.
 func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-	if due, err := s.Due(); s.NextPayment == today && (s.Open != nil || s.Status != billing.Active || err != nil) {
+	if due, err := s.Due(); s.NextPayment == today && (s.Open != nil || s.Upgrading() || s.Status != billing.Active || err != nil) {
 		s.NextPayment = e.agendaDay(s, today)
 	} else if s.NextPayment == today {
 		s.NextPayment = civil.Later(due, e.agendaDay(s, today))
@@ -404,6 +404,7 @@ func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 		if err != nil || s.PaidOff() || !due.Before(day) || len(writes) == most {
 			return writes, due, err
 		}
+		s.EndUpgrade("its period has ended")
 		writes = append(writes, e.putRecord(e.ended(s, ending, reason(due), nil)))
 	}
 }
@@ -457,10 +458,12 @@ func skips(s *billing.Subscription, until, today civil.Date) error {
 	case until.After(today.AddDays(1)):
 		return billing.Invalid("until", fmt.Sprintf("must be %s or earlier, because only periods that are due can be skipped",
 			today.AddDays(1)))
-	case !due.Before(until):
+	case !due.Before(until) && !s.Upgrading():
 		return billing.ErrUnchanged
 	}
-	s.SkipUntil = until
+	if s.SkipUntil = until; s.Open == nil {
+		s.EndUpgrade("skip was requested")
+	}
 	return nil
 }
 

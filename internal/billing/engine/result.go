@@ -70,8 +70,8 @@ func (e *Engine) agendaDay(s *billing.Subscription, today civil.Date) civil.Date
 // waitDay returns the date for a waiting row: the later of its current date and the run's day, but
 // not after the clock's day.
 func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
-	if s.Collecting() && s.Altered() != "" {
-		return s.NextPayment // another tool has moved the next period, so it is parked
+	if s.Beside() && s.Altered() != "" {
+		return s.NextPayment // another tool has moved the next period
 	}
 	return e.agendaDay(s, civil.Later(s.NextPayment, today))
 }
@@ -102,7 +102,7 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	case errors.Is(err, processor.ErrNoIntent) && !connected:
 		return step{}, &charging.StopError{Err: fmt.Errorf("subscription %s: %w: check that the processor is the "+
 			"account that has charged for this store", s.Name, err)}
-	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent) && s.Collecting():
+	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent) && s.Beside():
 		return e.failPast(ctx, s, today, err)
 	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent):
 		return e.park(ctx, s, today, secret.MaskCards(err.Error()))

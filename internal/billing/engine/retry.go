@@ -146,7 +146,7 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		if a == doReportCanceling {
 			reason = "the payment intent is still being cancelled"
 		}
-		if s.Collecting() && s.NextDue(t.today) {
+		if s.Beside() && s.NextDue(t.today) {
 			reason += fmt.Sprintf("; period %d waits for that", s.Period)
 		}
 		late := t.in.State == processor.Processing &&

@@ -28,6 +28,10 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in process
 	if err != nil {
 		return step{}, err
 	}
+	if s.Upgrading() {
+		moved, to = moved || s.Altered() != "", cmp.Or(to, s.NextPayment)
+		s.Upgraded()
+	}
 	var others []write
 	if s.Manual != nil {
 		r.Reason, others = overpaid, []write{e.putReceipt(e.manualReceipt(s, billing.Overpayment))}
@@ -95,7 +99,7 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billin
 		return append(others, e.pass(s, today, true, rec.Processed)...)
 	}
 	s.NotePayment(rec.Processed)
-	if at := s.AtHand(); at != s.Period && at != rec.Period || s.NextOpen() != nil { // another period, which goes on
+	if at := s.AtHand(); at != s.Period && at != rec.Period || s.NextOpen() != nil || s.Upgrading() { // another period, which goes on
 		return others
 	}
 	return append(others, e.closePast(s, today, rec.Kind == billing.Charged || rec.Period == s.Period-1)...)
@@ -105,7 +109,10 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billin
 // moves on. It returns the other writes.
 func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (others []write) {
 	s.Open = nil
-	s.Period++
+	s.EndUpgrade("its period has ended")
+	if s.Period++; s.Upgrade != nil && s.Upgrade.Period < s.Period-1 {
+		s.Upgrade = nil
+	}
 	if paid {
 		s.NotePayment(at)
 		if s.Status == billing.PastDue && s.Requested == billing.RequestNone { // by a charge to be adopted: somebody had made it active
@@ -243,6 +250,7 @@ func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason st
 		p.Ended = cmp.Or(s.RequestedAt, p.Ended)
 	}
 	p.Due, _ = s.Due()
+	p.Generation = s.NextGeneration()
 	if o != nil {
 		p.Amount, p.Price, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Price, o.Ref, o.Generation, o.Attempts, o.Due
 	}

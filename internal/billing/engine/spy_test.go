@@ -226,6 +226,7 @@ func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 		}
 	}
 	s.seeMoves(name, was, is)
+	s.seeUpgrade(name, was, is, all)
 	s.seePrice(name, was, is)
 	n := was.Int(schema.Period)
 	switch is.Int(schema.Period) - n {

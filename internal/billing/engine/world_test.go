@@ -156,19 +156,21 @@ func (w *world) violate(format string, args ...any) {
 
 // The moves that a sample of the programme must have seen.
 const (
-	moveCollected  = "past period paid"
-	moveLive       = "manual payment against a live intent"
-	moveOverpaid   = "overpayment recorded"
-	moveDoubted    = "perhaps paid twice"
-	moveRepeated   = "key repeated"
-	moveFallback   = "fallback tried"
-	movePlan       = "plan changed"
-	moveAsked      = "asked to pay by wire"
-	moveUnpaid     = "not paid by wire"
-	moveSkipped    = "periods skipped"
-	moveDiscounted = "period with a discount"
-	moveUnits      = "period of several units"
-	sampleHasMoves = 20 // cases, from which on a sample has them
+	moveCollected   = "past period paid"
+	moveLive        = "manual payment against a live intent"
+	moveOverpaid    = "overpayment recorded"
+	moveDoubted     = "perhaps paid twice"
+	moveRepeated    = "key repeated"
+	moveFallback    = "fallback tried"
+	movePlan        = "plan changed"
+	moveAsked       = "asked to pay by wire"
+	moveUnpaid      = "not paid by wire"
+	moveSkipped     = "periods skipped"
+	moveDiscounted  = "period with a discount"
+	moveUnits       = "period of several units"
+	moveUpgraded    = "upgraded now"
+	moveNotUpgraded = "not upgraded"
+	sampleHasMoves  = 20 // cases, from which on a sample has them
 )
 
 func theMoves() []string {
@@ -584,7 +586,7 @@ func (w *world) sub(n billing.Name) *billing.Subscription {
 func (w *world) settled(n billing.Name) bool {
 	s := w.sub(n)
 	due, err := s.Due()
-	return s.Open == nil && s.Collect == 0 && (s.Status != billing.Active || err != nil || due.After(w.today()))
+	return s.Open == nil && s.Collect == 0 && !s.Upgrading() && (s.Status != billing.Active || err != nil || due.After(w.today()))
 }
 
 // describe says where a subscription stands.

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A Sender is what a mail says about its store and its time.
@@ -85,6 +86,37 @@ func Effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *bi
 		setPrice(data, s.PriceOf(period))
 	}
 	return outbox.Effect{ID: id, Kind: kind, Due: by.Now, Created: by.Now, Data: data}
+}
+
+// Reminder returns the mail about the next payment, which names the card, if known, or says that there is
+// none. A second mail says that the card can pay the due payment but not the following one. The subscription,
+// which the caller commits, stores the card's last month, so that the second mail is sent once.
+func Reminder(s *billing.Subscription, due civil.Date, card *processor.Card, noMethod bool, by Sender) []outbox.Effect {
+	f := Effect(outbox.KindReminder, s, nil, nil, by)
+	if noMethod {
+		f.Data[outbox.DataNoMethod] = "true"
+	}
+	if card == nil || s.Email == "" {
+		return []outbox.Effect{f}
+	}
+	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
+	if card.ExpiredOn(due) {
+		f.Data[outbox.DataCardExpired] = "true"
+	}
+	following, err := s.Schedule().Due(s.Period + 1)
+	last := s.Installments > 0 && s.Paid+1 >= s.Installments
+	if err != nil || last || card.ExpiredOn(due) || !card.ExpiredOn(following) || s.CardTold == card.LastMonth() {
+		return []outbox.Effect{f}
+	}
+	s.CardTold = card.LastMonth()
+	x := Effect(outbox.KindCardExpires, s, nil, nil, by)
+	x.ID += "/" + s.CardTold
+	x.Data[outbox.DataCard], x.Data[outbox.DataCardExpires] = card.String(), s.CardTold
+	sku, amount := s.PlanOn(s.Period+1, following)
+	x.Data[outbox.DataSKU], x.Data[outbox.DataKeySKU] = sku, s.Name.SKU
+	SetAmount(x.Data, amount)
+	x.Data[outbox.DataPeriod], x.Data[outbox.DataDueDate] = strconv.Itoa(s.Period+1), following.String()
+	return []outbox.Effect{f, x}
 }
 
 func tellFallback(data map[string]string, o *billing.OpenPeriod) {
