@@ -242,7 +242,10 @@ var subscriptionFields = [...]field{{name: "address", at: schema.DefaultAddress,
 	{name: "reminder_days", at: schema.ReminderDays}, {name: "requested", at: schema.Requested}, {name: "sku", at: schema.SKU},
 	{name: "status", at: schema.Status}, {name: "tax.country", at: "tax_country", in: schema.PriceTerms},
 	{name: "tax.mode", at: "tax", in: schema.PriceTerms}, {name: "tax.note", at: "tax_note", in: schema.PriceTerms},
-	{name: "tax.rate", at: "tax_rate", in: schema.PriceTerms}, {name: "time_zone", at: schema.TimeZone}, {name: "trial_ends", at: schema.TrialEnds}}
+	{name: "tax.rate", at: "tax_rate", in: schema.PriceTerms}, {name: "time_zone", at: schema.TimeZone}, {name: "trial_ends", at: schema.TrialEnds},
+	{name: "upgrade.amount", at: schema.Amount, in: schema.Upgrade}, {name: "upgrade.date", at: schema.DueDate, in: schema.Upgrade},
+	{name: "upgrade.detail", at: schema.Reason, in: schema.Upgrade}, {name: "upgrade.period", at: schema.Period, in: schema.Upgrade},
+	{name: "upgrade.sku", at: schema.SKU, in: schema.Upgrade}}
 
 // text returns the field's value, or "" if the item does not have it.
 func (f *field) text(it store.Item) string {

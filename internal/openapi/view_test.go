@@ -33,7 +33,7 @@ import (
 // other member is. Members that only some answers have are named here.
 func TestViews(t *testing.T) {
 	spec := spectest.New(t)
-	s := &billing.Subscription{Interval: civil.Interval{N: 1, Unit: civil.Month}}
+	s := &billing.Subscription{Interval: civil.Interval{N: 1, Unit: civil.Month}, Upgrade: new(billing.Upgrade)}
 	payments := &job.Report{Run: billing.Run{Kind: billing.Payments}, Doubts: []*billing.Doubt{{}}}
 	reminders := &job.Report{Run: billing.Run{Kind: billing.Reminders}}
 	const counted = "subscriptions receipts charges problems notes adopted " // of verify and reconcile
@@ -49,6 +49,7 @@ func TestViews(t *testing.T) {
 		{"Plan", view.Pending(&billing.Plan{}), ""},
 		{"Discount", view.Discount(price.Discount{Percent: 1}), ""},
 		{"Price", view.Price(&price.Price{Terms: price.Terms{Quantity: 2}}), ""},
+		{"Upgrade", view.Upgrade(s), ""},
 		{"Upcoming", view.Upcoming(billing.Upcoming{}), ""},
 		{"OpenPeriod", view.Open(&billing.OpenPeriod{}), ""},
 		{"Period", view.Period(&billing.EndedPeriod{}), ""},
@@ -137,7 +138,7 @@ func TestNouns(t *testing.T) {
 	}
 	other := map[string]string{"due_payment": "Due", "due_reminder": "Due", "reversal": "Refund", "message": "Delivery", "event_row": "Event",
 		"pending": "Plan", "open": "OpenPeriod"}
-	commands := []string{"audit", "changed", "moved", "plan_change", "setting_change", "written_off"} // only commands print these
+	commands := []string{"audit", "changed", "moved", "plan_change", "setting_change", "upgraded", "written_off"} // only commands print these
 	for noun, all := range nouns {
 		name := other[noun]
 		if name == "" {

@@ -21,7 +21,7 @@ PayBy PaymentAmount PaymentDay PaymentDetails Pending Period PreviousSecret Proc
 Processor ProcessorAccount Program Reason Recovered Ref Refund ReminderDays Request RequestHash Requested
 RequestedDate RetiredRefs RetryDate RevokedDate Rows RunDate SK SKU Salt Scope Secret SecretHash SeenDate Settings
 Shards SkipUntil StartedDate State Status Subscription Sums SumsDate TTL TakenDate TimeZone Token ToldDate TrialEnds
-Tries Types URL Until UsedDate Version Waits PriceTerms Price Quantity EvidenceDate Debit
+Tries Types URL Until UsedDate Version Waits PriceTerms Price Quantity EvidenceDate Debit Upgrade
 `
 
 // TestAttributes: each attribute of billing is known to be personal or to be kept. A new one must be added to personal

@@ -3,10 +3,12 @@ package view
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/planchange"
+	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -15,7 +17,7 @@ import (
 func Subscription(s *billing.Subscription) Object {
 	return Object{"id", s.ID, "account", s.Account, "version", s.Version, "sku", s.SKU, "email?", s.Email, "status", s.Status,
 		"amount", s.Amount, "currency", s.Amount.Currency().Code(), "quantity?", s.Terms.Quantity,
-		"discount?", Discount(s.Terms.Discount), "tax?", SubscriptionTax(s.Terms.Tax), "pending?", Pending(s.Pending),
+		"discount?", Discount(s.Terms.Discount), "tax?", SubscriptionTax(s.Terms.Tax), "pending?", Pending(s.Pending), "upgrade?", Upgrade(s),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method?", s.Method, "collection?", CollectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", DueOf(s), // the next period to be paid
@@ -63,6 +65,32 @@ func Pending(p *billing.Plan) Object {
 		return nil
 	}
 	return Object{"sku", p.SKU, "amount", p.Amount, "currency", p.Amount.Currency().Code(), "quantity?", p.Quantity, "from", p.From}
+}
+
+// Upgrade returns the subscription's last upgrade, or nil.
+func Upgrade(s *billing.Subscription) Object {
+	u := s.Upgrade
+	if u == nil {
+		return nil
+	}
+	return Object{"state", upgrade.StateOf(s), "period", u.Period, "sku", u.SKU, "amount", u.Amount,
+		"currency", u.Amount.Currency().Code(), "date", u.Day, "detail?", strings.TrimPrefix(u.Reason, billing.UpgradePaid)}
+}
+
+// Offer returns what an upgrade does if its charge succeeds.
+func Offer(f *upgrade.Offer) Object {
+	return Object{"period", f.Period, "sku", f.SKU, "amount", f.Amount, "currency", f.Amount.Currency().Code(), "due_date", f.Day,
+		"due_before", f.DueBefore, "days_given_away", f.Days, "next_due_date", f.Next, "replaces?", Pending(f.Replaces)}
+}
+
+// Upgraded returns the subscription after an upgrade, and how the upgrade went. The offer is absent if the
+// request's key was known.
+func Upgraded(old *billing.Subscription, a engine.Upgraded) Object {
+	v := Changed(old, a.Subscription)
+	if !a.Repeated {
+		v = append(v, "offer", Offer(&a.Offer))
+	}
+	return append(v, "results", List(a.Results, Result), "repeated?", a.Repeated)
 }
 
 // manual returns the manual payment that is recorded once the open period's intent is canceled.

@@ -133,6 +133,7 @@ func nouns() map[string][2]view.Object {
 		"receipt":             {view.Receipt(charged, "here", refunds...), view.Receipt(receipt, "here")},
 		"reversal":            {view.Reversal(refunds[0]), view.Reversal(&billing.ReversalRecord{Name: name, ReversalID: "re_1", Amount: price, Created: at})},
 		"upcoming":            {view.Upcoming(full[billing.Upcoming]())},
+		"upgraded":            {view.Upgraded(&old, full[engine.Upgraded]()), view.Upgraded(&old, engine.Upgraded{Subscription: sub, Repeated: true})},
 		"pending":             {view.Pending(full[*billing.Plan]())},
 		"written_off":         {view.WrittenOff(full[[]*billing.EndedPeriod](), price)},
 		"moved":               {view.Moved(day, day.AddDays(-3))},

@@ -62,7 +62,7 @@ func Of(s *billing.Subscription, o Order, today civil.Date, keyed bool) (Offer, 
 		why = fmt.Sprintf("already had an upgrade on %s (%s); another one on that day needs a new key", u.Day, u.Reason)
 	}
 	if why != "" {
-		return f, fmt.Errorf("subscription %s %s, so it cannot be upgraded now: %w", s.Name, why, billing.ErrState)
+		return f, fmt.Errorf("subscription %s %s: %w", s.Name, why, billing.ErrState)
 	}
 	after := *s
 	after.Upgrade = &billing.Upgrade{Period: s.Period, SKU: f.SKU, Amount: f.Unit, Day: today}

@@ -271,6 +271,8 @@ func statusNote(s *billing.Subscription) string {
 		note += ", a manual payment of " + s.Manual.Amount.Format() + " is recorded when the payment intent is canceled"
 	case view.Collects(s) != nil:
 		note += ", period " + strconv.Itoa(*view.Collects(s)) + " is being collected"
+	case s.Upgrading():
+		note += ", the upgrade to " + s.Upgrade.SKU + " is not paid yet"
 	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
 	case s.Open != nil && s.Open.State == processor.RequiresAction:
@@ -304,7 +306,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
 	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
-		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "tax", view.TaxText(s.Terms.Tax), "pending", pendingText(s),
+		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "tax", view.TaxText(s.Terms.Tax), "pending", pendingText(s), "upgrade", upgradeText(s),
 		"every", s.Interval.String()+screen.Prefixed(", on day ", dayOf(s)), "period", s.Period, "due", view.DueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),

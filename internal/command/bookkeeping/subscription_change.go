@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
@@ -27,6 +28,8 @@ type updateFlags struct {
 	terms                        termsFlags
 	day, reminderDays            int
 	early, notify, yes, paidOnce bool
+	now                          bool
+	key                          string
 	where                        []string
 	prices                       string
 	from                         screen.Flag[civil.Date]
@@ -43,7 +46,9 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&u.where, "where", nil,
 		"`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
 	f.StringVar(&u.prices, "prices", "", "`FILE` with a price list: CSV with the columns sku, amount, and optionally currency and name")
-	f.BoolVar(&u.yes, "yes", false, "with --where or --prices: make the changes; without --yes, the command only shows what it would do")
+	f.BoolVar(&u.now, "now", false, "with a new --sku or --amount: charge the next period today for the new plan, and start the schedule again today")
+	f.StringVar(&u.key, "key", "", "with --now: `TEXT` that identifies this request; using the same key again charges nothing more")
+	f.BoolVar(&u.yes, "yes", false, "with --where, --prices or --now: make the changes; without --yes, the command only shows what it would do")
 	f.IntVar(&u.day, "payment-day", 0, "new payment `DAY` of the month, or of the week")
 	f.BoolVar(&u.early, "early", false,
 		"with --payment-day: start on the last such day before the next due date, if that day has not passed")
@@ -81,8 +86,12 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 		return c, screen.Usagef("--early needs a new --payment-day")
 	case !plan && (u.notify && !discount || !u.from.Value.IsZero()):
 		return c, screen.Usagef("--from and --notify need a new --sku, --amount or --quantity, or --prices")
-	case u.yes && !f.Changed("where") && u.prices == "":
-		return c, screen.Usagef("--yes needs --where or --prices")
+	case u.yes && !f.Changed("where") && u.prices == "" && !u.now:
+		return c, screen.Usagef("--yes needs --where, --prices or --now")
+	case f.Changed("key") && !u.now:
+		return c, screen.Usagef("--key needs --now")
+	case u.now && (u.many() || c.SKU == nil && !f.Changed("amount") || c != billing.Change{SKU: c.SKU} || discount || u.notify || !u.from.Value.IsZero()):
+		return c, screen.Usagef("--now needs a new --sku or --amount, and cannot be combined with another change")
 	case u.prices != "" && (c != (billing.Change{}) || discount || f.Changed("amount") || f.Changed("where")):
 		return c, screen.Usagef("--prices cannot be combined with another change")
 	}
@@ -93,6 +102,18 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 	}
 	c.Early, c.From, c.Notify = u.early, u.from.Value, u.notify
 	return c, cmp.Or(p.Walkable("date", u.on.Value), p.Walkable("from", u.from.Value))
+}
+
+// amounts sets the change's amount and discount, in the currency.
+func (u *updateFlags) amounts(c *billing.Change, of money.Currency) (err error) {
+	if u.set.Changed("amount") {
+		c.Amount = new(money.Amount)
+		if *c.Amount, err = screen.ParseMoney(u.amount, of); err != nil {
+			return err
+		}
+	}
+	c.Discount, err = u.terms.in(of)
+	return err
 }
 
 func (p *program) subscriptionUpdate() *cobra.Command {
@@ -116,20 +137,19 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.With(ctx, session.Need{Processor: change.Method != nil}, func(s *session.Session) (err error) {
+		return p.With(ctx, session.Need{Processor: change.Method != nil || u.now && u.yes}, func(s *session.Session) (err error) {
 			if s.Engine, err = s.On(&u.on); err != nil {
 				return err
 			}
 			old, err := s.Subscription(ctx, n)
-			if err == nil && u.set.Changed("amount") {
-				change.Amount = new(money.Amount)
-				*change.Amount, err = screen.ParseMoney(u.amount, old.Amount.Currency())
-			}
 			if err == nil {
-				change.Discount, err = u.terms.in(old.Amount.Currency())
+				err = u.amounts(&change, old.Amount.Currency())
 			}
 			if err != nil {
 				return err
+			}
+			if u.now {
+				return p.upgrade(session.Keyed(ctx, u.key), s, old, upgrade.Order{SKU: change.SKU, Amount: change.Amount}, u.yes)
 			}
 			return p.updateSubscription(ctx, s, old, change)
 		})

@@ -39,6 +39,8 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 				all[i].Name = "parked"
 			case "pending":
 				all[i].Before, all[i].After = pendingText(old), pendingText(s)
+			case "upgrade":
+				all[i].Before, all[i].After = upgradeText(old), upgradeText(s)
 			case "collection":
 				all[i].Before, all[i].After = cmp.Or(old.Collection, billing.Automatic), cmp.Or(s.Collection, billing.Automatic)
 			}

@@ -27,7 +27,7 @@ var layers = map[string][]string{
 		"view", "web"},
 	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/document",
 		"billing/engine", "billing/party", "billing/payout", "billing/planchange", "billing/price", "billing/proof", "billing/refund",
-		"billing/report", "billing/settings", "billing/tax", "billing/taxchange", "book", "civil", "history", "importing", "lookup", "money", "person",
+		"billing/report", "billing/settings", "billing/tax", "billing/taxchange", "billing/upgrade", "book", "civil", "history", "importing", "lookup", "money", "person",
 		"processor", "screen", "secret", "sequence", "session", "store", "view"},
 	"internal/command/rehearsal": {"billing", "billing/audit", "billing/engine", "call", "civil", "command/runs",
 		"config", "demo", "listen", "screen", "secret", "server", "session", "store", "stripefake", "view"},
@@ -178,7 +178,7 @@ var layers = map[string][]string{
 	"internal/transfer": {"billing", "billing/engine", "billing/move", "billing/numbering", "clock", "lookup", "schema",
 		"store", "store/folder", "store/pebblestore"},
 	"internal/view": {"billing", "billing/audit", "billing/engine", "billing/job", "billing/party", "billing/payout", "billing/price",
-		"billing/planchange", "billing/proof", "billing/report", "billing/settings", "billing/taxchange", "civil", "delivery", "history", "key",
+		"billing/planchange", "billing/proof", "billing/report", "billing/settings", "billing/taxchange", "billing/upgrade", "civil", "delivery", "history", "key",
 		"money", "outbox", "person", "processor", "secret", "status", "store", "tracking"},
 	"internal/web": {"call", "field", "key", "listen", "secret", "store"},
 }
