@@ -20,6 +20,7 @@ import (
 var (
 	errNothing = billing.Invalid("", "must contain at least one field")
 	errCollect = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "collect needs an API key with scope charge"}
+	errNow     = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "now needs an API key with scope charge"}
 	errAdmin   = &web.Problem{Status: http.StatusForbidden, Code: "scope", Detail: "verify and reconcile need an API key with scope admin"}
 	errBusy    = &web.Problem{Status: http.StatusConflict, Code: "run_in_progress", Title: "Another run is in progress",
 		Detail: "another run is in progress; wait until it has ended"}

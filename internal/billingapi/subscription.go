@@ -211,6 +211,9 @@ func (s *server) changePlan(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
+	if f.Now {
+		return s.upgrade(w, r, n, c, f)
+	}
 	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f,
 		do: func(ctx context.Context, e *engine.Engine) (any, error) {
 			sub, err := e.UpdateSubscription(ctx, n, c)
@@ -218,19 +221,30 @@ func (s *server) changePlan(w http.ResponseWriter, r *web.Request) error {
 		}})
 }
 
-func (s *server) readPlan(r *web.Request) (n billing.Name, c billing.Change, f planForm, err error) {
+// A planRequest is a planForm, or an upgrade.
+type planRequest struct {
+	planForm
+	Now bool `json:"now"`
+}
+
+func (s *server) readPlan(r *web.Request) (n billing.Name, c billing.Change, f planRequest, err error) {
 	x := form{[]error{r.Read(&f)}}
 	if c = f.change(&x); c == (billing.Change{}) {
 		x.add(errNothing)
+	} else if f.Now && c != (billing.Change{SKU: c.SKU, Amount: c.Amount}) {
+		x.add(billing.Invalid("now", "requires sku or amount, and cannot be combined with quantity, discount, from or notify"))
 	}
 	return nameOf(r), c, f, x.err()
 }
 
 // previewPlan shows what changePlan would store.
 func (s *server) previewPlan(w http.ResponseWriter, r *web.Request) error {
-	n, c, _, err := s.readPlan(r)
+	n, c, f, err := s.readPlan(r)
 	if err != nil {
 		return err
+	}
+	if f.Now {
+		return s.previewUpgrade(w, r, n, c)
 	}
 	sub, err := s.Engine.Subscription(r.Context(), n)
 	if err == nil && sub.Over() {

@@ -165,7 +165,7 @@ func TestText_Names(t *testing.T) {
 		"NewCardLink":        {"CardLink", ""},
 		"NewSubscription":    {"Subscription Account", "start_date trial_days"}, // the object has the days that follow from them
 		"SubscriptionChange": {"Subscription Plan", "early notify paid_once"},   // instructions
-		"PlanRequest":        {"Plan Subscription", "notify"},                   // the discount is the subscription's
+		"PlanRequest":        {"Plan Subscription", "notify now"},               // the discount is the subscription's
 		"NewReceipt":         {"Receipt ManualRequest", "overpaid date"},        // an instruction, and a day instead of a time
 		"NewRefund":          {"Refund", ""},
 		"NewRun":             {"Run", ""},

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/history"
@@ -45,11 +46,12 @@ func TestViews(t *testing.T) {
 		{"Account", view.Account(&billing.Account{}), "card keep_own_method"},
 		{"Card", view.Card(&processor.Card{}), ""},
 		{"CardLink", view.CardLink("", "", processor.CardLink{}, nil), ""},
-		{"Subscription", view.Subscription(s), "next_due written_off written_off_sum"},
+		{"Subscription", view.Subscription(s), "next_due offer written_off written_off_sum"},
 		{"Plan", view.Pending(&billing.Plan{}), ""},
 		{"Discount", view.Discount(price.Discount{Percent: 1}), ""},
 		{"Price", view.Price(&price.Price{Terms: price.Terms{Quantity: 2}}), ""},
 		{"Upgrade", view.Upgrade(s), ""},
+		{"Offer", view.Offer(new(upgrade.Offer)), ""},
 		{"Upcoming", view.Upcoming(billing.Upcoming{}), ""},
 		{"OpenPeriod", view.Open(&billing.OpenPeriod{}), ""},
 		{"Period", view.Period(&billing.EndedPeriod{}), ""},

@@ -22,7 +22,7 @@ var layers = map[string][]string{
 	"internal/billing/planchange": {"billing", "billing/price", "civil", "money", "store"},
 	"internal/billingapi": {"billing", "billing/account", "billing/charging", "billing/document", "billing/due",
 		"billing/engine", "billing/job", "billing/party", "billing/payout", "billing/planchange", "billing/price", "billing/refund",
-		"billing/report", "billing/settings", "billing/tax", "billing/worker", "call", "civil", "customer", "delivery", "field",
+		"billing/report", "billing/settings", "billing/tax", "billing/upgrade", "billing/worker", "call", "civil", "customer", "delivery", "field",
 		"history", "key", "lookup", "money", "person", "processor", "schema", "secret", "sequence", "status", "store",
 		"view", "web"},
 	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/document",
