@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 )
 
@@ -49,6 +50,32 @@ func TestUpgrade_Charged(t *testing.T) {
 	if s := w.sub(n); s.Period != 4 || s.Paid != 4 || s.Upgrade != nil {
 		t.Error(w.describe(n))
 	}
+	w.report(t)
+}
+
+// TestUpgrade_Told: the reminder of the old date has been sent. The receipt and its mail have the new plan and the
+// day of the upgrade, and the next reminder has the new date.
+func TestUpgrade_Told(t *testing.T) {
+	t.Parallel()
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.ReminderDays = 7 }))
+	w.daily("2024-02-22")
+	w.goTo(date("2024-02-23"))
+	w.upgradeNow(t, n)
+	told := func(kind, period string) map[string]string {
+		for _, f := range w.effects(t, kind) {
+			if f.Data[outbox.DataPeriod] == period {
+				return f.Data
+			}
+		}
+		return nil
+	}
+	d := told(outbox.KindReceipt, "1")
+	equal(t, []string{d[outbox.DataSKU], d[outbox.DataAmount], d[outbox.DataPeriod], d[outbox.DataDueDate]}, []string{"titanium", "39.99", "1", "2024-02-23"})
+	equal(t, []string{told(outbox.KindReminder, "1")[outbox.DataDueDate]}, []string{"2024-02-29"})
+	w.daily("2024-03-16")
+	d = told(outbox.KindReminder, "2")
+	equal(t, []string{d[outbox.DataSKU], d[outbox.DataAmount], d[outbox.DataPeriod], d[outbox.DataDueDate]}, []string{"titanium", "39.99", "2", "2024-03-23"})
 	w.report(t)
 }
 

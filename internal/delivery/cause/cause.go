@@ -83,7 +83,9 @@ func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery
 	case s.Status == billing.Active && (was.Status == billing.Paused || was.Status == billing.PastDue):
 		events = append(events, of("subscription.resumed", s))
 	}
-	if ended := s.Status == billing.CanceledSub || s.Status == billing.Completed; !ended && !reflect.DeepEqual(terms(was), terms(s)) {
+	ended := s.Status == billing.CanceledSub || s.Status == billing.Completed
+	upgrade := s.Upgrade != nil && !reflect.DeepEqual(was.Upgrade, s.Upgrade) // requested, paid or ended
+	if !ended && (upgrade || !reflect.DeepEqual(terms(was), terms(s))) {
 		events = append(events, of("subscription.updated", s))
 	}
 	if s.Status == billing.ParkedState && was.Status != s.Status {

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/numbering"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/delivery/cause"
@@ -200,6 +201,30 @@ func TestCauses(t *testing.T) {
 		s.told()
 		s.run()
 		s.want("no method", "period.parked", "run.finished")
+	})
+}
+
+// TestCauses_Upgrade: an upgrade tells when it is requested, and when it is paid or has ended.
+func TestCauses_Upgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, true)
+		n := s.subscribe("1", "pm_card_visa")
+		s.run()
+		s.told()
+		for _, sku := range []string{"plus", "max"} {
+			time.Sleep(24 * time.Hour)
+			if sku == "max" {
+				if _, err := s.UpdateSubscription(t.Context(), n, billing.Change{Method: new("pm_card_visa_chargeDeclinedStolenCard")}); err != nil {
+					t.Fatal(err)
+				}
+				s.told()
+			}
+			if _, err := s.UpgradeNow(t.Context(), n, upgrade.Order{SKU: &sku}); err != nil {
+				t.Fatal(err)
+			}
+			paid := map[string]string{"plus": "subscription.updated period.paid", "max": "subscription.updated"}[sku]
+			s.want(sku, "subscription.updated", paid)
+		}
 	})
 }
 
