@@ -32,6 +32,7 @@ type simulation struct {
 	rng    *rand.Rand
 	drains *rand.Rand // of the outbox
 	back   *rand.Rand // of what is taken back: simreturn_test.go
+	ups    *rand.Rand // of upgrades
 	names  []billing.Name
 	seed   uint64
 	days   int
@@ -75,7 +76,7 @@ func newSimulation(seed uint64, p planted) *simulation {
 	}
 	rng := rand.New(rand.NewPCG(seed, 7))
 	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, drains: rand.New(rand.NewPCG(seed, 29)),
-		back: rand.New(rand.NewPCG(seed, 31)), seed: seed, did: map[string]int{}, days: 400,
+		back: rand.New(rand.NewPCG(seed, 31)), ups: rand.New(rand.NewPCG(seed, 37)), seed: seed, did: map[string]int{}, days: 400,
 		spoilt: map[billing.Name]spoilt{}, disputed: map[string]bool{}}
 	s.w.ticks = true // the random ids of runs that begin at once would decide their order
 	s.w.shards = pick(rng, 1, 1, 3)
@@ -163,6 +164,9 @@ func (s *simulation) moment() {
 	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
 		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(23), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		if s.ups.IntN(16) == 0 { // one that can be upgraded is rare
+			what = upgrading
+		}
 		add(func(p *process) { s.ask(p, name, what, rng) })
 		if s.hostile {
 			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
@@ -222,6 +226,10 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		if err = s.changePrice(p, n, rng); tooMuch(err) {
 			err = nil
 			s.did["discount of everything, refused"]++
+		}
+	case upgrading:
+		if err = s.upgrade(p, n, rng); tooMuch(err) {
+			err = nil
 		}
 	case 8, 9:
 		method := pick(rng, "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclined")
@@ -412,7 +420,11 @@ func (s *simulation) play() []string {
 		due, err := sub.Due()
 		overdue := err == nil && due.Before(w.today().AddDays(-1)) && sub.Status == billing.Active
 		if sub.Open != nil {
-			overdue = sub.Open.Opened.Before(w.now().Add(-12*24*time.Hour)) && !sub.Open.ByWire() ||
+			retries := 12
+			if sub.Open.Debit { // its retry days are further apart
+				retries = 24
+			}
+			overdue = sub.Open.Opened.Before(w.now().AddDate(0, 0, -retries)) && !sub.Open.ByWire() ||
 				sub.Open.ByWire() && sub.Open.PayBy.Before(w.today())
 		}
 		if overdue {
@@ -538,7 +550,7 @@ func TestSimulation(t *testing.T) {
 		moves.wantEach(t, but...)
 	}
 	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked", "past period paid", "taken back",
-		"dispute decided", "refund", "paid instead"} {
+		"dispute decided", "refund", "paid instead", "upgrade charged", "upgrade declined"} {
 		if seeds > 1 && did[what] < seeds/4 {
 			t.Errorf("%s befell only %d times in %d seeds", what, did[what], seeds)
 		}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -226,4 +227,20 @@ func keepsGeneration(_ *world, s store.Store) store.Store {
 		}
 		return w
 	}}
+}
+
+// upgrading is the simulation's request for an upgrade.
+const upgrading = 23
+
+// upgrade upgrades a subscription now, half of the time under a key of the day.
+func (s *simulation) upgrade(p *process, n billing.Name, rng *rand.Rand) error {
+	ctx := context.Background()
+	if rng.IntN(2) == 0 {
+		ctx = s.w.keyed(ctx, fmt.Sprint("upgrade ", n, s.w.today()))
+	}
+	a, err := p.UpgradeNow(ctx, n, upgrade.Order{SKU: new(pick(rng, "platinum", "titanium")), Amount: new(usd(100 + rng.Int64N(9900)))})
+	if err == nil && !a.Repeated && a.Subscription.Upgrade != nil {
+		s.did["upgrade "+string(upgrade.StateOf(a.Subscription))]++
+	}
+	return err
 }
