@@ -14,6 +14,8 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // upgradeNow upgrades without a key, and returns the state.
@@ -335,31 +337,61 @@ func TestUpgrade_Clock(t *testing.T) {
 func TestUpgrade_TwoProcesses(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
-		w, n := upgradable(planted{})
-		if seed%3 == 0 {
-			w.goTo(date("2024-02-28"))
-		}
-		var threads []func(func())
-		for i := range 2 {
-			p, key := w.start(), fmt.Sprint("k", uint64(i)*(seed%2))
-			threads = append(threads, func(edge func()) {
-				p.edge = edge
-				_, err := p.UpgradeNow(w.keyed(context.Background(), key), n, titaniumNow())
-				if err != nil && !errors.Is(err, billing.ErrState) {
-					w.violate("%v", err)
-				}
-			})
-		}
-		r := w.start()
-		threads = append(threads, func(edge func()) { r.edge = edge; r.run(civil.Date{}) })
-		interleave(seeded(seed), threads)
-		w.tomorrow()
-		w.start().run(civil.Date{})
-		if s := w.sub(n); s.SKU != "titanium" || s.Upgrading() || s.Paid < 2 || seed%2 == 0 && s.Paid > 2 {
-			t.Errorf("seed %d: %s %+v", seed, w.describe(n), s.Upgrade)
-		}
-		if v := w.audit(); len(v) > 0 {
-			t.Errorf("seed %d: %s", seed, v)
-		}
+		upgradedByTwo(t, seed, planted{})
 	}
+}
+
+func upgradedByTwo(t *testing.T, seed uint64, p planted) {
+	w, n := upgradable(p)
+	if seed%3 == 0 {
+		w.goTo(date("2024-02-28"))
+	}
+	var threads []func(func())
+	for i := range 2 {
+		p, key := w.start(), fmt.Sprint("k", uint64(i)*(seed%2))
+		threads = append(threads, func(edge func()) {
+			p.edge = edge
+			_, err := p.UpgradeNow(w.keyed(context.Background(), key), n, titaniumNow())
+			if err != nil && !errors.Is(err, billing.ErrState) {
+				w.violate("%v", err)
+			}
+		})
+	}
+	r := w.start()
+	threads = append(threads, func(edge func()) { r.edge = edge; r.run(civil.Date{}) })
+	interleave(seeded(seed), threads)
+	w.tomorrow()
+	w.start().run(civil.Date{})
+	if s := w.sub(n); s.SKU != "titanium" || s.Upgrading() || s.Paid < 2 || seed%2 == 0 && s.Paid > 2 {
+		t.Errorf("seed %d: %s %+v", seed, w.describe(n), s.Upgrade)
+	}
+	if v := w.audit(); len(v) > 0 {
+		t.Errorf("seed %d: %s", seed, v)
+	}
+}
+
+// TestUpgradeOnDynamoDB plays a sample of the programme's upgrades over a faulty DynamoDB, and has two processes
+// upgrade at once.
+func TestUpgradeOnDynamoDB(t *testing.T) {
+	t.Parallel()
+	endpoint := dynamotest.Endpoint(t)
+	usual := soaktest.Share(6, 40)
+	var moves moves
+	for seed := range soaktest.Seeds(t, usual, 1000) {
+		s := &service{t: t, endpoint: endpoint, rates: harsh()}
+		c := randomCrash(seeded(seed))
+		if c.outcome.byWire {
+			c.outcome = outcomes()[0]
+		}
+		c.past, c.upgrade, c.plant.engine = false, true, s.engine(seed)
+		for _, v := range c.play() {
+			t.Errorf("DUESDAY_SEED=%d: %s: %s", seed, c, v)
+		}
+		moves.add(c.w)
+		s.drop()
+		s = &service{t: t, endpoint: endpoint}
+		upgradedByTwo(t, seed, planted{engine: s.engine(seed)})
+		s.drop()
+	}
+	t.Logf("%d cases, %v", usual, moves.count)
 }

@@ -251,7 +251,10 @@ func (w *world) start(f ...fault) *process {
 	if e.Opened.Looked.IsZero() && !w.foreign { // it has just been made: Verify also holds its lookup rows to the items
 		e.Opened.Looked = w.now()
 		set := store.NewItem(store.Attribute{Name: schema.LookupDate, Value: store.S(billing.Stamp(w.now()))})
-		if err := e.Store.Commit(context.Background(), store.Update(e.Table, billing.MetaKey, set, nil)); err != nil {
+		err := store.Retry(context.Background(), "META", func() error {
+			return e.Store.Commit(context.Background(), store.Update(e.Table, billing.MetaKey, set, nil))
+		})
+		if err != nil {
 			panic(err)
 		}
 	}
