@@ -28,6 +28,7 @@ func TestUpgrade(t *testing.T) {
 	equal(t, "again", members(o, "paid_periods", "results", "offer", "repeated"), []any{2, []any{}, nil, true})
 	contains(t, c.must("subscription", "show", "1/1"), "upgrade         gold for $39.99 on 2026-03-25, charged")
 	contains(t, c.must("history", "1/1"), "upgrade.amount - -> 39.99, upgrade.date - -> 2026-03-25, upgrade.period - -> 1, upgrade.sku - -> gold")
+	contains(t, c.must("prove", "1/1", "--period", "1"), "39.99")
 	c.refusedWith(exitFailed, "needs a new key", "subscription", "update", "1/1", "--now", "--sku", "platinum", "--yes")
 	c.refusedWith(exitFailed, "already has this plan", "subscription", "update", "1/1", "--now", "--sku", "gold")
 	contains(t, c.must("verify"), "The audit is clean")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -394,4 +395,35 @@ func TestUpgradeOnDynamoDB(t *testing.T) {
 		s.drop()
 	}
 	t.Logf("%d cases, %v", usual, moves.count)
+}
+
+// TestUpgrade_Tax: an upgrade costs the new plan with the subscription's tax. One without a rate is refused, and one
+// that misses its rate before it is opened ends.
+func TestUpgrade_Tax(t *testing.T) {
+	t.Parallel()
+	w, n := upgradable(planted{})
+	for point := 1; !w.sub(n).Upgrading(); point++ {
+		_, _ = w.start(fault{point, true}).UpgradeNow(t.Context(), n, titaniumNow())
+	}
+	if w.sub(n).Open != nil {
+		t.Fatal(w.describe(n))
+	}
+	w.cfg.Tax, w.cfg.ReceiptMonths = settings.On, 0
+	w.start().run(civil.Date{})
+	if s := w.sub(n); s.Upgrading() || s.Upgrade.Reason != "the subscription has no tax rate" || s.Status != billing.Active || s.Paid != 1 {
+		t.Errorf("%s %+v", w.describe(n), s.Upgrade)
+	}
+	_, err := w.start().UpgradeNow(w.keyed(t.Context(), "k"), n, titaniumNow())
+	if !errors.Is(err, billing.ErrState) || !strings.Contains(err.Error(), billing.NoTaxRate) {
+		t.Error(err)
+	}
+	w.exclusive(t, n, 2)
+	clear(w.amounts)
+	a, err := w.start().UpgradeNow(w.keyed(t.Context(), "k"), n, titaniumNow())
+	mustNot(t, err)
+	if a.Offer.Amount != usd(4759) || upgrade.StateOf(a.Subscription) != upgrade.Charged {
+		t.Errorf("%+v", a)
+	}
+	equal(t, w.prices(t, n), []string{"0 12.99 USD", "1 39.99+7.60 at 19"})
+	w.report(t)
 }
