@@ -139,7 +139,7 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 		"tax-id":   "DE123456789",
 		"quantity": "4", "discount": "10%", "tax-rate": "19",
 		"customer": "", "fallback": "pm_card_visa", "connected": "", "fee": ""}
-	asks := []string{"from", "notify", "where", "prices", "yes", "discount-periods", "tax", "tax-note", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
+	asks := []string{"from", "notify", "where", "prices", "yes", "now", "key", "discount-periods", "tax", "tax-note", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 3, 5, 9, 0, 0, 0, time.UTC))
 	var cases [][]string
