@@ -381,7 +381,8 @@ func (s *simulation) play() []string {
 	w := s.w
 	end := w.today().AddDays(s.days)
 	for w.today().Before(end) {
-		w.clock.Store(w.today().In(time.UTC).Add(time.Duration(s.rng.IntN(24*60)) * time.Minute).UnixNano())
+		at := w.today().In(time.UTC).Add(time.Duration(s.rng.IntN(24*60)) * time.Minute)
+		w.clock.Store(max(w.now().UnixNano(), at.UnixNano())) // nothing was charged before the store was made
 		s.moment()
 		s.customers(false)
 		s.returns()
