@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/reversal"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -214,6 +216,8 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	switch {
 	case s.PaidOff():
 		return nil, refusal(s, ": all %d installments are paid", s.Installments)
+	case e.cfg.Tax == settings.On && p.Ref == "" && (p.Price == nil || p.Price.Terms.Tax.Mode == price.Untaxed):
+		return nil, refusal(s, ": period %d has %s; record how it is paid with receipt create --period", p.Period, billing.NoTaxRate)
 	case p.Ending == billing.EndFailed:
 	case r.Reopen == "":
 		return nil, refusal(s, ": period %d is %s (%s); to charge it anyway, give a reason with --reopen", p.Period, p.Ending, p.Reason)

@@ -257,3 +257,32 @@ func TestTax_Mail(t *testing.T) {
 			[]string{"15.46", "12.99", "2.47", "19", "of a test"})
 	}
 }
+
+// TestTax_Reopened: a skipped period that had no rate is not charged without tax, and one that had a rate is.
+func TestTax_Reopened(t *testing.T) {
+	for _, rate := range []bool{false, true} {
+		w, n := untaxed()
+		var err error
+		if rate {
+			w.exclusive(t, n, 0)
+			_, err = w.start().SkipUntil(t.Context(), n, date("2024-02-01"))
+		} else {
+			w.start().run(civil.Date{}) // which parks it
+			_, err = w.start().SkipParked(t.Context(), n)
+		}
+		mustNot(t, err)
+		if w.exclusive(t, n, 1); !rate {
+			delete(w.amounts, "ACC#a1/s1/0")
+		}
+		_, err = w.start().ChargePeriod(t.Context(), n, engine.PeriodCharge{Period: 0, Reopen: "she used it"})
+		if rate {
+			mustNot(t, err)
+			equal(t, w.prices(t, n), []string{"0 12.99+2.47 at 19"})
+		} else {
+			wantErr(t, err, billing.ErrState)
+			wantText(t, err, "period 0 has no tax rate")
+			equal(t, w.prices(t, n), nil)
+		}
+		w.report(t)
+	}
+}
