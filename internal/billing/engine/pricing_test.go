@@ -100,6 +100,7 @@ func (s *simulation) terms(i int) (t price.Terms) {
 	if rng.IntN(4) == 0 {
 		t.Discount = *discount(rng)
 	}
+	t.Tax = s.tax(rng)
 	return t
 }
 
@@ -113,8 +114,11 @@ func discount(rng *rand.Rand) *price.Discount {
 	return d
 }
 
-// changePrice changes quantity, discount or both.
+// changePrice changes the tax, or quantity, discount or both.
 func (s *simulation) changePrice(p *process, n billing.Name, rng *rand.Rand) error {
+	if s.taxed() && rng.IntN(3) == 0 {
+		return s.changeTax(p, n, rng)
+	}
 	var c billing.Change
 	if rng.IntN(2) == 0 {
 		c.Quantity = new(1 + rng.IntN(3))

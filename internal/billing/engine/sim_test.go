@@ -81,6 +81,9 @@ func newSimulation(seed uint64, p planted) *simulation {
 	s.w.ticks = true // the random ids of runs that begin at once would decide their order
 	s.w.shards = pick(rng, 1, 1, 3)
 	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
+	if s.taxed() {
+		s.w.cfg.Tax, s.w.cfg.ReceiptMonths = settings.On, 0
+	}
 	s.w.cfg.AfterFailure = pick(rng, settings.Forgive, settings.Collect)
 	s.w.cfg.AfterReversal = pick(s.back, settings.Nothing, settings.Park)
 	// One that lost an answer sends again, under the next key, what a twin may have sent
@@ -443,6 +446,7 @@ func (s *simulation) play() []string {
 	w.audit()
 	if !s.hostile { // other tools write receipts without a row
 		w.unnumbered()
+		s.taxes()
 	}
 	return w.violations
 }
@@ -456,7 +460,9 @@ func (s *simulation) persons(p *process) {
 		}
 		for s.w.sub(n).Status == billing.ParkedState {
 			before := s.w.sub(n)
-			s.did["parked"]++
+			if s.did["parked"]++; s.rate(p, before) {
+				break
+			}
 			if s.rng.IntN(2) == 0 && !before.PaidByWire(before.Period) {
 				if _, _, err := p.ChargeParked(context.Background(), n); err != nil {
 					s.w.violate("charge %s: %v", n, err)
@@ -551,7 +557,7 @@ func TestSimulation(t *testing.T) {
 		moves.wantEach(t, but...)
 	}
 	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked", "past period paid", "taken back",
-		"dispute decided", "refund", "paid instead", "upgrade charged", "upgrade declined"} {
+		"dispute decided", "refund", "paid instead", "upgrade charged", "upgrade declined", "tax", "parked without a rate"} {
 		if seeds > 1 && did[what] < seeds/4 {
 			t.Errorf("%s befell only %d times in %d seeds", what, did[what], seeds)
 		}

@@ -1,10 +1,16 @@
 package engine_test
 
 import (
+	"context"
+	"maps"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -43,4 +49,89 @@ func roundsEachUnit(_ *world, s store.Store) store.Store {
 		}
 		return w
 	}}
+}
+
+// rates are the taxes in a simulation: two rates, and a zero rate with its note.
+func rates(rng *rand.Rand) tax.Change {
+	return pick(rng, tax.Change{Rate: new("19"), Mode: price.Exclusive}, tax.Change{Rate: new("8.1"), Mode: price.Inclusive},
+		tax.Change{Rate: new("0"), Mode: price.Exclusive, Note: new("reverse charge")})
+}
+
+// taxed reports whether the seed's store has tax=on, in which every fourth new subscription has no rate.
+func (s *simulation) taxed() bool { return s.seed%2 == 0 }
+
+// tax is that of a new subscription.
+func (s *simulation) tax(rng *rand.Rand) (t price.Tax) {
+	if s.taxed() && rng.IntN(4) > 0 {
+		c := rates(rng)
+		t, _ = c.Of(t)
+	}
+	return t
+}
+
+// changeTax sets a rate, or removes it, from the next period.
+func (s *simulation) changeTax(p *process, n billing.Name, rng *rand.Rand) error {
+	c := rates(rng)
+	if rng.IntN(5) == 0 {
+		c = tax.Change{Rate: new(tax.None)}
+	}
+	_, err := p.UpdateSubscription(context.Background(), n, billing.Change{Tax: &c})
+	if err == nil {
+		s.did["tax"]++
+	}
+	return err
+}
+
+// rate gives a rate to a subscription that is parked without one, so that the next run continues it. It reports
+// whether the subscription is parked for that reason.
+func (s *simulation) rate(p *process, sub *billing.Subscription) bool {
+	if !s.taxed() || sub.Parked != billing.NoTaxRate {
+		return false
+	}
+	s.did["parked without a rate"]++
+	c := tax.Change{Rate: new("19"), Mode: price.Inclusive}
+	if _, err := p.UpdateSubscription(context.Background(), sub.Name, billing.Change{Tax: &c}); err != nil {
+		s.w.violate("rate for %s: %v", sub.Name, err)
+	}
+	return true
+}
+
+// taxes checks that each receipt's net amount and tax are its total, that no period was charged without a rate, and
+// that the report has the receipts' sums.
+func (s *simulation) taxes() {
+	w, ctx := s.w, context.Background()
+	want, got := map[report.TaxOf][4]int64{}, map[report.TaxOf][4]int64{}
+	for _, a := range w.accounts() {
+		for r, err := range w.start().GetReceiptsByAccount(ctx, a.ID) {
+			switch {
+			case err != nil:
+				w.violate("receipts of %s: %v", a.ID, err)
+			case r.Price != nil && r.Price.Terms.Tax.Mode != price.Untaxed:
+				x, t := r.Price, r.Price.Terms.Tax
+				if x.Net.Minor()+x.Tax.Minor() != r.Amount.Minor() {
+					w.violate("%s period %d: net %s and tax %s are not %s", r.Name, r.Period, x.Net, x.Tax, r.Amount)
+				}
+				day := civil.Today(r.Processed, time.UTC)
+				of := report.TaxOf{Month: day.AddDays(1 - day.In(time.UTC).Day()), Country: t.Country, Rate: t.Rate, Note: t.Note, Currency: r.Amount.Currency()}
+				sum := want[of]
+				want[of] = [4]int64{sum[0] + 1, sum[1] + x.Net.Minor(), sum[2] + x.Tax.Minor(), sum[3] + r.Amount.Minor()}
+			case s.taxed() && r.Kind == billing.Charged:
+				w.violate("%s period %d was charged without a rate", r.Name, r.Period)
+			}
+		}
+	}
+	rep, err := w.start().Report(ctx, report.Query{From: date("2023-11-01"), To: w.today(), Days: 30, Progress: func(int64) {}})
+	if err != nil {
+		w.violate("report: %v", err)
+		return
+	}
+	for _, x := range rep.Taxes {
+		if x.Receipts > 0 {
+			got[x.TaxOf] = [4]int64{int64(x.Receipts), x.Net.Minor(), x.Tax.Minor(), x.Gross.Minor()}
+		}
+	}
+	if !maps.Equal(want, got) {
+		w.violate("the report's taxes are %v, and the receipts' %v", got, want)
+	}
+	s.did["taxed receipts"] += len(want)
 }
