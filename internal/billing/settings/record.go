@@ -123,6 +123,11 @@ func Change(ctx context.Context, e *billing.Records, change func(*Settings) erro
 		if err := cmp.Or(call.Check(ctx, s.raw), change(&s), s.Check()); err != nil {
 			return err
 		}
+		if s.Tax == On && was.Tax != On { // an older build would not park a period without a rate
+			if err := e.NeedFormat(ctx, billing.TermsFormat); err != nil {
+				return err
+			}
+		}
 		writes := writes(e, &was, &s, id)
 		if len(writes) == 0 {
 			return call.Store(ctx, e.Store)

@@ -251,3 +251,23 @@ func TestSettings_TaxNeedsReceipts(t *testing.T) {
 		t.Errorf("history %+v, want five changes", list)
 	}
 }
+
+// TestSettings_TaxNeedsFormat checks that tax is not turned on beside an older build, which would charge without a rate.
+func TestSettings_TaxNeedsFormat(t *testing.T) {
+	s, e := settingsStore(t)
+	on := func(now *settings.Settings) error {
+		return errors.Join(now.Set("tax", "on"), now.Set("receipt-months", "120"))
+	}
+	e.Shared, e.Opened.Format = true, billing.TermsFormat-1
+	if _, err := settings.Change(t.Context(), e, on); !errors.Is(err, billing.ErrState) || !strings.Contains(err.Error(), "duesday store migrate") {
+		t.Errorf("with older builds: %v", err)
+	}
+	meta := billing.ItemAt(billing.MetaKey)
+	meta.Set(schema.Format, store.Int(billing.TermsFormat))
+	if err := s.Commit(t.Context(), store.Put(e.Table, meta)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := settings.Change(t.Context(), e, on); err != nil {
+		t.Errorf("after the migration: %v", err)
+	}
+}
