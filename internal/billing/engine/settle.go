@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/kept"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/reversal"
+	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -91,6 +92,7 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billin
 	case known:
 		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
 	}
+	rec.Expires = tax.Keep(rec.Price, rec.Processed, rec.Expires)
 	others := append(e.notice(outbox.KindReceipt, s, nil, rec), e.putReceipt(rec))
 	if past || s.Status == billing.ParkedState {
 		others = append(others, e.dropRecord(s, rec.Period))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -285,4 +286,21 @@ func TestTax_Reopened(t *testing.T) {
 		}
 		w.report(t)
 	}
+}
+
+// TestTax_Kept: a receipt with tax is kept for ten years after its payment, also when tax is off and receipts expire sooner.
+func TestTax_Kept(t *testing.T) {
+	w, n := untaxed()
+	w.cfg.Tax, w.cfg.ReceiptMonths = settings.Off, 6
+	w.start().run(civil.Date{})
+	w.exclusive(t, n, 1)
+	w.set("2024-03-02T09:00")
+	w.start().run(civil.Date{})
+	var kept []string
+	for r, err := range w.start().GetReceiptsByAccount(t.Context(), n.Account) {
+		mustNot(t, err)
+		kept = append(kept, r.Processed.Format(time.DateOnly)+" until "+r.Expires.Format(time.DateOnly))
+	}
+	equal(t, kept, []string{"2024-01-31 until 2024-07-31", "2024-03-02 until 2034-03-02"})
+	w.report(t)
 }

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing/party"
 	"github.com/duesday/duesday/internal/billing/price"
@@ -17,6 +18,15 @@ import (
 // Months are the months for which receipts with tax must be kept at least: ten years, the longest that a
 // member state of the EU requires.
 const Months = 120
+
+// Keep returns when a receipt expires that would expire at the time: with tax, not within the first ten years after
+// the payment, even if tax is off by now. The zero time is never.
+func Keep(p *price.Price, paid, expires time.Time) time.Time {
+	if least := paid.AddDate(0, Months, 0); p != nil && p.Terms.Tax.Mode != price.Untaxed && !expires.IsZero() && expires.Before(least) {
+		return least
+	}
+	return expires
+}
 
 // A Table has the rate of each country as a text such as DE:19 or LI:8.1.
 type Table []string

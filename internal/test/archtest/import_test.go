@@ -80,7 +80,7 @@ var layers = map[string][]string{
 	"internal/billing/notice":   {"billing", "billing/price", "civil", "money", "outbox", "processor"},
 	"internal/billing/engine": {"billing", "billing/account", "billing/audit", "billing/cardupdate", "billing/charging",
 		"billing/kept", "billing/meta", "billing/notice", "billing/numbering", "billing/planchange", "billing/price", "billing/proof",
-		"billing/refund", "billing/report", "billing/reversal", "billing/settings", "billing/upgrade", "billing/wallet", "billing/worker", "call", "civil",
+		"billing/refund", "billing/report", "billing/reversal", "billing/settings", "billing/tax", "billing/upgrade", "billing/wallet", "billing/worker", "call", "civil",
 		"history", "lookup", "money", "outbox", "processor", "schema", "secret", "store"},
 	"internal/billing/payout": {"billing", "billing/settings", "civil", "money", "processor"},
 	"internal/billing/recipient": {"billing", "billing/account", "billing/numbering", "billing/wallet", "civil", "outbox", "processor",
