@@ -99,3 +99,25 @@ func TestTax_Invoice(t *testing.T) {
 	equal(t, "erased", page("2"), second)
 	contains(t, c.must("verify"), "The audit is clean")
 }
+
+// TestTax_Restored: an adopted charge has the tax of the backup's rate, which was another one, or none if the amount differs. reconcile
+// names both receipts.
+func TestTax_Restored(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	c.must("settings", "set", "tax=on", "receipt-months=0")
+	for id, mode := range map[string]string{"1/1": "inclusive", "2/1": "exclusive", "3/1": "inclusive"} {
+		c.create(id, "pm_card_visa", "--tax-rate", "19", "--tax", mode)
+	}
+	c.must("store", "backup", "--to", "backup")
+	c.must("subscription", "update", "1/1", "--tax-rate", "7")
+	c.must("subscription", "update", "2/1", "--tax-rate", "7")
+	c.must("run", "payments")
+	c.must("store", "restore", "--from", "backup", "--replace")
+	r := c.run("reconcile")
+	equal(t, "reconcile", r.code, exitPerson)
+	equal(t, "receipts", strings.Count(r.out, "the receipt of period 0 had another discount or tax than the restored store's"), 2)
+	if _, other, found := strings.Cut(r.out, "3/1"); found {
+		t.Errorf("its receipt is the same: %s", other)
+	}
+}

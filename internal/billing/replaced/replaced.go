@@ -409,15 +409,19 @@ func redoReceipt(n billing.Name, period int, amount money.Amount, at time.Time, 
 	return redo
 }
 
-// receipt tells of a manual payment that the restored store does not have.
+// receipt tells of a manual payment that the restored store does not have, and of a receipt whose price differs: an
+// adopted charge has the price that the backup's terms say, if that is its amount.
 func (c *Comparison) receipt(ctx context.Context, it store.Item, each func(Change)) error {
 	r, err := billing.DecodeReceipt(it)
-	if err != nil || r.Kind != billing.External {
+	if err != nil {
 		return nil
 	}
-	_, err = c.now.Store.Get(ctx, c.now.Table, billing.KeyOf(it))
-	if !errors.Is(err, store.ErrNotFound) {
-		return err
+	now, err := c.now.Store.Get(ctx, c.now.Table, billing.KeyOf(it))
+	if err == nil && !now.Get(schema.Price).Equal(it.Get(schema.Price)) {
+		each(Change{r.Name, fmt.Sprintf("the receipt of period %d had another discount or tax than the restored store's", r.Period), ""})
+	}
+	if !errors.Is(err, store.ErrNotFound) || r.Kind != billing.External {
+		return billing.IgnoreNotFound(err)
 	}
 	kept, err := c.now.ReceiptsOf(ctx, r.Name, r.Period)
 	if err == nil && len(kept) == 0 {
