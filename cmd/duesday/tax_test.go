@@ -121,3 +121,20 @@ func TestTax_Restored(t *testing.T) {
 		t.Errorf("its receipt is the same: %s", other)
 	}
 }
+
+// TestTax_None: a subscription without a rate is named at its creation. A payment by hand is taxed once it has a rate.
+func TestTax_None(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	c.must("settings", "set", "tax=on", "receipt-months=0")
+	terms := []string{"--email", "ada@example.com", "--sku", "gold", "--amount", "10.00", "--currency", "EUR", "--payment-day", "15", "--payment-method", "pm_card_visa"}
+	contains(t, c.run(append([]string{"subscription", "create", "1/1"}, terms...)...).errors, "subscription 1/1 has no tax rate",
+		"subscription update 1/1 --tax-rate RATE")
+	if r := c.run(append([]string{"subscription", "create", "2/1", "--tax-rate", "0"}, terms...)...); strings.Contains(r.errors, "tax rate") {
+		t.Errorf("a rate of zero is one: %s", r.errors)
+	}
+	equal(t, "run", c.run("run", "payments").code, exitPerson)
+	c.must("subscription", "update", "1/1", "--tax-rate", "19", "--tax", "exclusive")
+	c.must("receipt", "create", "1/1")
+	contains(t, c.must("report", "--tax", "--csv"), ",,19,,EUR,1,10.00,1.90,11.90,0,")
+}

@@ -298,7 +298,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
 		x.unfinished, x.byWire = s.Unfinished(), s.Collection == billing.ByWire
-		x.untaxed = e.untaxed(s)
+		x.untaxed = e.Untaxed(s)
 		x.taxed = !x.untaxed && s.Parked == billing.NoTaxRate
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil

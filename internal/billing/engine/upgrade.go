@@ -43,20 +43,20 @@ func (e *Engine) offer(ctx context.Context, s *billing.Subscription, o upgrade.O
 	switch {
 	case err == nil && method == "":
 		err = refusal(s, " has no payment method")
-	case err == nil && e.untaxed(s):
+	case err == nil && e.Untaxed(s):
 		err = refusal(s, " has %s", billing.NoTaxRate)
 	}
 	return f, err
 }
 
-// untaxed reports whether the subscription has no tax rate, although the store charges tax.
-func (e *Engine) untaxed(s *billing.Subscription) bool {
+// Untaxed reports whether the subscription has no tax rate, although the store charges tax.
+func (e *Engine) Untaxed(s *billing.Subscription) bool {
 	return e.cfg.Tax == settings.On && s.Terms.Tax.Mode == price.Untaxed
 }
 
 // withdrawn returns why the marked upgrade must not be opened any more, or "".
 func (e *Engine) withdrawn(s *billing.Subscription, today civil.Date) string {
-	if e.untaxed(s) {
+	if e.Untaxed(s) {
 		return "the subscription has " + billing.NoTaxRate
 	}
 	return upgrade.Withdrawn(s, today)

@@ -133,6 +133,10 @@ func (p *program) subscriptionCreate() *cobra.Command {
 }
 
 func (p *program) warnBare(ctx context.Context, s *session.Session, sub *billing.Subscription) {
+	if s.Engine.Untaxed(sub) {
+		p.Warn("subscription %s has no tax rate, so its periods will be parked; set one with %s", sub.Name,
+			p.Hint("subscription update "+sub.Name.String()+" --tax-rate RATE"))
+	}
 	if sub.Method != "" || sub.Collection == billing.ByWire {
 		return
 	}
