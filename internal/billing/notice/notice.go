@@ -1,4 +1,4 @@
-// Package notice makes the mails to customers about periods: their ids and data.
+// Package notice creates the mails to customers about periods, with their ids and data.
 //
 // It does not decide when a mail is due, and does not write it to the outbox: the engine does both.
 package notice
