@@ -133,6 +133,10 @@ func TestTax_None(t *testing.T) {
 	if r := c.run(append([]string{"subscription", "create", "2/1", "--tax-rate", "0"}, terms...)...); strings.Contains(r.errors, "tax rate") {
 		t.Errorf("a rate of zero is one: %s", r.errors)
 	}
+	c.must("settings", "set", "tax-rates=DE:19", "tax-mode=exclusive")
+	c.must("account", "update", "2", "--country", "DE")
+	large := c.run("subscription", "create", "2/2", "--sku", "gold", "--amount", "9999999999.99", "--currency", "EUR", "--payment-day", "15")
+	contains(t, large.errors, "tax_rate: must leave an amount of at most twelve digits")
 	equal(t, "run", c.run("run", "payments").code, exitPerson)
 	c.must("subscription", "update", "1/1", "--tax-rate", "19", "--tax", "exclusive")
 	c.must("receipt", "create", "1/1")

@@ -155,7 +155,8 @@ func (e *Records) Build(ctx context.Context, n *NewSubscription) (*Subscription,
 	taxed := *n
 	n, taxed.Terms.Tax = &taxed, n.Taxes.Of(n.Terms.Tax, n.Details.Address.Country)
 	if n.Terms != (price.Terms{}) {
-		if err := e.NeedFormat(ctx, TermsFormat); err != nil {
+		wrong := errors.Join(price.Check(n.Amount, n.Terms, CheckText)...) // with the rate of the country, which n.Check does not know
+		if err := cmp.Or(wrong, e.NeedFormat(ctx, TermsFormat)); err != nil {
 			return nil, err
 		}
 	}

@@ -154,7 +154,11 @@ func Of(unit money.Amount, t Terms, period int) (Price, error) {
 	}
 	switch {
 	case m.wrong != nil || p.Gross.Minor() > most || p.Subtotal.Minor() > most:
-		m.wrong = field.Wrong("quantity", "must leave an amount of at most twelve digits")
+		cause := "quantity"
+		if t.Count() == 1 {
+			cause = "tax_rate"
+		}
+		m.wrong = field.Wrong(cause, "must leave an amount of at most twelve digits")
 	case unit.Minor() <= 0:
 		m.wrong = field.Wrong("amount", "must be more than zero")
 	case left.Minor() <= 0:
