@@ -189,12 +189,7 @@ func (t *Attachment) Payer(p processor.Payer) (processor.Payer, error) {
 	if t.Connected != nil && *t.Connected != p.At {
 		p = processor.Payer{At: *t.Connected}
 	}
-	if t.Customer != "" {
-		p.Customer = t.Customer
-	}
-	if t.Fee != nil {
-		p.Fee = *t.Fee
-	}
+	p.Customer, p.Fee = cmp.Or(t.Customer, p.Customer), *cmp.Or(t.Fee, &p.Fee)
 	if p.Fee > 0 && p.At == "" {
 		return p, Invalid("fee", "only a connected account pays a fee, but the platform's own account takes this account's payments")
 	}

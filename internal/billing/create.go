@@ -165,6 +165,11 @@ func (e *Records) Build(ctx context.Context, n *NewSubscription) (*Subscription,
 			return nil, err
 		}
 	}
+	if n.Takeover != nil {
+		if err := e.NeedFormat(ctx, TakeoverFormat); err != nil {
+			return nil, err
+		}
+	}
 	return n.Build(e.Now(), e.Opened.Shards)
 }
 
@@ -175,7 +180,7 @@ func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error
 		PaymentDay: n.PaymentDay, Amount: n.Amount, Terms: n.Terms, Method: n.Method, Address: n.Address,
 		Collection: cmp.Or(n.Collection, Automatic), Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
 		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1, Shards: shards}
-	s.Terms.Quantity = stored(s.Terms.Quantity)
+	s.Terms.Quantity, s.Takeover = stored(s.Terms.Quantity), n.Takeover
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
 	today := TodayIn(n.TimeZone, now)
 	start := cmp.Or(n.Start, today).AddDays(n.TrialDays)

@@ -49,6 +49,7 @@ type NewSubscription struct {
 	NextPayment  civil.Date     // the first due date; zero: the first payment day from Start
 	NextReminder civil.Date     // zero: ReminderDays before the first due date
 	SkipOverdue  bool           // if it is Overdue, the first due date that has not passed is that of period 0
+	Takeover     *Takeover      // nil: the processor did not run it before
 	Created      time.Time      // zero: now. Only imports of existing records set it
 	LastPayment  time.Time      // zero: Created
 	LastReminder time.Time      // zero: Created
@@ -86,7 +87,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	for _, err := range [...]error{
 		CheckID("account", n.Account), CheckID("subscription", n.ID), CheckID("sku", n.SKU),
 		CheckGiven(n.Email, CheckEmail),
-		checkAmount(n.Amount),
+		price.CheckAmount(n.Amount, n.Amount.Currency()),
 		checkRange("payment_day", n.PaymentDay, firstDay, lastDay, ""),
 		CheckGiven(n.Method, CheckMethod),
 		CheckGiven(string(n.Collection), func(text string) error { return CheckCollection(Collection(text)) }),
@@ -104,7 +105,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 		}
 	}
 	var terms []error
-	if n.Terms != (price.Terms{}) && checkAmount(n.Amount) == nil {
+	if n.Terms != (price.Terms{}) && price.CheckAmount(n.Amount, n.Amount.Currency()) == nil {
 		terms = price.Check(n.Amount, n.Terms, CheckText)
 	}
 	for _, err := range append(party.Check(n.Details, CheckText), terms...) {
@@ -119,13 +120,6 @@ func CheckGiven(text string, check func(string) error) error {
 		return nil
 	}
 	return check(text)
-}
-
-func checkAmount(a money.Amount) error {
-	if a.Currency().IsZero() || !a.IsPositive() {
-		return Invalid("amount", "must be more than zero")
-	}
-	return nil
 }
 
 // checkRange names the meaning of the least number.

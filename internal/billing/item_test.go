@@ -49,16 +49,17 @@ func TestItem_RoundTrip(t *testing.T) {
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, Kept: "0:6", LastCharge: "pi_1",
 		Requested: billing.RequestManual, RequestedAt: at(7),
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", Mailed: []string{"failed/2/"}, PausedOn: day(4), Parked: "why", Version: 7,
-		Upgrade: &billing.Upgrade{Period: 2, Generation: 1, SKU: "new", Amount: amount, Day: day(5), Reason: "declined"},
+		Takeover: &billing.Takeover{From: "sub_1", Boundary: at(8), Stage: billing.TakeoverEnding, Waits: day(12)},
+		Upgrade:  &billing.Upgrade{Period: 2, Generation: 1, SKU: "new", Amount: amount, Day: day(5), Reason: "declined"},
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount, Price: &cost,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8), PayBy: day(12),
 			State: processor.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, Debit: true, FallbackFor: "pm_2",
-			FallbackCard: "Visa ending in 4242"}}
+			FallbackCard: "Visa ending in 4242", Declined: "declined 12.99 USD 2026-11-23T09:15"}}
 	read, err := billing.DecodeSubscription(subscription.Item())
-	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "SkipUntil")
+	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "Adds", "SkipUntil")
 	subscription.Requested, subscription.SkipUntil, subscription.Manual = billing.RequestSkip, day(11), nil
 	read, err = billing.DecodeSubscription(subscription.Item())
-	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "Manual")
+	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "Adds", "Manual")
 
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Fallback: "pm_2", Given: at(1),
 		Payer: payer, Created: at(2), Copying: true, Version: 3, Name: "Ada Lovelace", Locale: "pt-BR",
@@ -74,13 +75,13 @@ func TestItem_RoundTrip(t *testing.T) {
 
 	receipt := &billing.Receipt{Name: name, SKU: "new", Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
 		Processed: at(1), Amount: amount, Price: &cost, Charge: "note", Expires: at(2), InSeries: "R-2026-000123",
-		Recovered: billing.RecoveredDecline}
+		Recovered: billing.RecoveredDecline, Declined: "declined 12.99 USD 2026-11-23T09:15"}
 	decoded, err := billing.DecodeReceipt(receipt.Item())
 	same(t, receipt, decoded, err, "Raw")
 
 	ended := &billing.EndedPeriod{Name: name, SKU: "new", Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1),
 		Reason: "declined",
-		Amount: amount, Price: &cost, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2)}
+		Amount: amount, Price: &cost, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2), Declined: "declined 12.99 USD 2026-11-23T09:15"}
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)
 

@@ -40,6 +40,7 @@ type OpenPeriod struct {
 	PayBy        civil.Date // by wire: on that day it ends failed; zero: it is charged
 	Debit        bool       // the last attempt before Retry was a bank debit
 	Overtaken    bool       // the attempt was set while an earlier one may have been under way
+	Declined     string     // what its first decline has added to the sums, as outbox rows have it; "": nothing
 }
 
 // ByWire reports whether the customer was asked to pay the period.
@@ -78,6 +79,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 	c.amount(schema.Amount, "period", &o.Amount)
 	text(c, schema.Customer, &o.Payer.Customer)
 	c.flag(schema.Debit, &o.Debit)
+	text(c, schema.DeclinedSum, &o.Declined)
 	c.date(schema.DueDate, &o.Due)
 	text(c, schema.FallbackCard, &o.FallbackCard)
 	text(c, schema.FallbackFor, &o.FallbackFor)
@@ -158,6 +160,7 @@ type EndedPeriod struct {
 	Price    *price.Price // as OpenPeriod's
 	Ref      string       // of its cancelled intent; "" when none was bound
 	Attempts []Attempt
+	Declined string // as OpenPeriod's; "" also of a parked one, whose open period has it
 
 	// Generation is that of Ref. Records of an older Duesday lack it: the intent's tag has it.
 	Generation int
@@ -194,6 +197,7 @@ func (p *EndedPeriod) attributes(c *codec, key store.Key) {
 	c.amount(schema.Amount, "period", &p.Amount)
 	attempts(c, &p.Attempts)
 	c.date(schema.CollectUntil, &p.CollectUntil)
+	text(c, schema.DeclinedSum, &p.Declined)
 	c.date(schema.DueDate, &p.Due)
 	c.instant(schema.EndedDate, &p.Ended)
 	c.count(schema.Generation, &p.Generation, 0)

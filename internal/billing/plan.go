@@ -28,9 +28,7 @@ func (p *Plan) attributes(c *codec) {
 
 // sku reads or writes what is subscribed to: the SKU of the key, until a change of the plan.
 func (s *Subscription) sku(c *codec) {
-	if s.SKU == "" {
-		s.SKU = s.Name.SKU
-	}
+	s.SKU = cmp.Or(s.SKU, s.Name.SKU)
 	if text(c, schema.SKU, &s.SKU); c.writing || s.SKU == s.Name.SKU {
 		return
 	}
@@ -43,16 +41,7 @@ func (s *Subscription) sku(c *codec) {
 // one of its periods. Without a day it begins with the first period due after today. A change to what
 // is in force takes back the pending one.
 func (s *Subscription) changePlan(c Change, today civil.Date) error {
-	p := Plan{SKU: s.SKU, Amount: s.Amount, From: c.From}
-	if c.SKU != nil {
-		p.SKU = *c.SKU
-	}
-	if c.Amount != nil {
-		p.Amount = *c.Amount
-	}
-	if c.Quantity != nil {
-		p.Quantity = *c.Quantity
-	}
+	p := Plan{SKU: *cmp.Or(c.SKU, &s.SKU), Amount: *cmp.Or(c.Amount, &s.Amount), From: c.From, Quantity: *cmp.Or(c.Quantity, new(int))}
 	if err := errors.Join(checkYear("from", p.From), CheckID("sku", p.SKU)); err != nil {
 		return err
 	}
@@ -156,10 +145,11 @@ func (s *Subscription) NewPeriod(due civil.Date, now time.Time) (*OpenPeriod, er
 		Generation: s.NextGeneration(), Attempt: 1, Opened: now}, err
 }
 
-// Explain sets the receipt's Price to that of its period, if that is what was paid. was is a past period's record,
-// or nil.
+// Explain sets the receipt's Price to that of its period, if that is what was paid, unless the charge itself has told
+// it. was is a past period's record, or nil.
 func (s *Subscription) Explain(r *Receipt, was *EndedPeriod) {
 	switch {
+	case r.Price != nil:
 	case s.Open != nil && s.Open.Period == r.Period:
 		r.Price = s.Open.Price
 	case was != nil:

@@ -42,6 +42,7 @@ type Receipt struct {
 	Expires   time.Time    // zero: never
 	InSeries  string       // its number, such as R-2026-000123; "": a drain has not given one
 	Recovered string       // RecoveredDecline, or when its period had ended failed; "": neither
+	Declined  string       // as OpenPeriod's
 
 	Raw store.Item
 }
@@ -96,6 +97,7 @@ func DecodeReceipt(it store.Item) (*Receipt, error) {
 
 func (r *Receipt) attributes(c *codec, key store.Key) {
 	text(c, schema.Charge, &r.Charge)
+	text(c, schema.DeclinedSum, &r.Declined)
 	c.date(schema.DueDate, &r.Due)
 	text(c, schema.Email, &r.Email)
 	textBut(c, schema.Kind, &r.Kind, Charged)

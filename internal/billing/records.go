@@ -38,10 +38,7 @@ type Records struct {
 
 // NewRecords returns the records of the store. If log is nil, Records logs nothing.
 func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.Logger) *Records {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Records{Store: s, Tables: t, Table: t.RecurringPayments.Name, Log: log,
+	return &Records{Store: s, Tables: t, Table: t.RecurringPayments.Name, Log: cmp.Or(log, slog.New(slog.DiscardHandler)),
 		Now: func() time.Time { return now().UTC().Truncate(time.Millisecond) }}
 }
 
@@ -113,31 +110,31 @@ const (
 
 // Meta is the store's item about itself.
 type Meta struct {
-	Installation string // random, made once; part of every idempotency key
-	Salt         string // random, and never shown; "": an older Duesday has made the store
-	Charging     bool
-	Reason       string // why charging is off
-	Switched     string // who turned charging on or off; "": not known
-	Created      time.Time
-	Shards       int       // partitions of an index per date
-	Moved        string    // the place of the live store; "": this one is it
-	Accepted     string    // other installations whose charges a person has accepted, with spaces between
-	OthersSeen   bool      // the processor has shown charges of other installations
-	Processor    string    // the Identity of the processor in use; "": none has told it yet
-	Format       int       // FormatVersion of the Duesday that made it or migrated it last
-	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
-	Summed       time.Time // since when the sums have been kept; Created: since it was made; zero: an older Duesday's
-	Restored     time.Time // when a backup was put back; zero: never
-	Aside        string    // the folder of the store that it has replaced; "": there was none
-	Caused       time.Time // since when the cause of each status is stored; Created: since it was made; zero: not yet
-	Looked       time.Time // since when every account and subscription has its rows for lookups; zero: not yet
-	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
+	Installation  string // random, made once; part of every idempotency key
+	Salt, LinkKey string // random, and never shown; a restore replaces LinkKey; "": an older Duesday has made the store
+	Charging      bool
+	Reason        string // why charging is off
+	Switched      string // who turned charging on or off; "": not known
+	Created       time.Time
+	Shards        int       // partitions of an index per date
+	Moved         string    // the place of the live store; "": this one is it
+	Accepted      string    // other installations whose charges a person has accepted, with spaces between
+	OthersSeen    bool      // the processor has shown charges of other installations
+	Processor     string    // the Identity of the processor in use; "": none has told it yet
+	Format        int       // FormatVersion of the Duesday that made it or migrated it last
+	RunEnded      time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
+	Summed        time.Time // since when the sums have been kept; Created: since it was made; zero: an older Duesday's
+	Restored      time.Time // when a backup was put back; zero: never
+	Aside         string    // the folder of the store that it has replaced; "": there was none
+	Caused        time.Time // since when the cause of each status is stored; Created: since it was made; zero: not yet
+	Looked        time.Time // since when every account and subscription has its rows for lookups; zero: not yet
+	ClockRight    time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
 // FormatVersion is the version of the items' layout. Duesday refuses a store with a newer version,
 // because its items may have another meaning. docs/internals/recovery.md lists what each format
 // added, and what an older build would do wrong.
-const FormatVersion = 6
+const FormatVersion = 7
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a
 // subscription that is paid by wire. An older build, at work beside this one, would charge wrongly.
@@ -147,6 +144,8 @@ const (
 	SkipFormat    = 4
 	TermsFormat   = 6 // a quantity, a discount or a tax: an older build would charge the unit amount
 	UpgradeFormat = 6
+
+	TakeoverFormat = 7 // a subscription held for a takeover: an older build would charge it beside the processor
 )
 
 // NeedFormat returns ErrState for a shared store of a lower format, on which older builds may work.
@@ -207,6 +206,7 @@ func DecodeMeta(it store.Item) (Meta, error) {
 	c.stamp(schema.EndedDate, &m.RunEnded)
 	c.number(schema.Format, &m.Format)
 	text(&c, schema.Installation, &m.Installation)
+	text(&c, schema.LinkKey, &m.LinkKey)
 	c.stamp(schema.LookupDate, &m.Looked)
 	text(&c, schema.Moved, &m.Moved)
 	text(&c, schema.OtherInstallations, &m.Accepted)

@@ -17,6 +17,9 @@ import (
 // An Outcome is the state in which one run leaves one due period.
 type Outcome string
 
+// AwaitsCustomer has the amounts of the pending periods that wait for the customer. They are also among those of pending.
+const AwaitsCustomer Outcome = "pending_customer"
+
 // A Run is the record of a run: the item RUN#<kind>/<id>. It is written when the run begins, every
 // few seconds, and at the end. Only an ended run has an end, and only it may be completed: nothing
 // else about a run decides what later runs look at.
@@ -38,9 +41,11 @@ type Run struct {
 	Waits     int    // pending periods that wait since this run
 	Declined  int    // periods declined for the first time: retries are not among them
 	Counts    map[Outcome]int
-	Amounts   money.Totals // taken
-	Told      time.Time    // when a monitor was told of the finished day; zero: not
-	Accepted  bool         // its clock was ahead, and a person has accepted the clock since: it decides nothing
+	Amounts   money.Totals             // taken
+	Unpaid    map[Outcome]money.Totals // of the periods that were not paid; nil: an older build has kept none
+	Awaited   int                      // pending periods that wait for the customer
+	Told      time.Time                // when a monitor was told of the finished day; zero: not
+	Accepted  bool                     // its clock was ahead, and a person has accepted the clock since: it decides nothing
 }
 
 // PathID returns the ID in a form that fits in a URL's path. job.Find accepts both forms.
@@ -80,6 +85,7 @@ func (r *Run) attributes(c *codec) {
 	c.date(schema.FromDate, &r.From)
 	c.stamp(schema.HeartbeatDate, &r.Told)
 	c.only(schema.PK, RunPK(r.Kind))
+	c.count(schema.PendingCustomer, &r.Awaited, 0)
 	text(c, schema.Process, &r.Process)
 	text(c, schema.Reason, &r.Reason)
 	c.count(schema.Rows, &r.Rows, 0)
@@ -88,6 +94,7 @@ func (r *Run) attributes(c *codec) {
 	c.stamp(schema.SeenDate, &r.Seen)
 	text(c, schema.Settings, &r.Settings)
 	c.stamp(schema.StartedDate, &r.Started)
+	attribute(c, schema.UnpaidAmounts, &r.Unpaid, len(r.Unpaid) == 0, store.KindMap, c.unpaid, writeUnpaid)
 	c.count(schema.Waits, &r.Waits, 0)
 }
 
@@ -130,6 +137,22 @@ func writeTotals(t money.Totals) store.Value {
 	return store.M(it)
 }
 
+func (c *codec) unpaid(v store.Value) map[Outcome]money.Totals {
+	all := map[Outcome]money.Totals{}
+	for _, a := range v.Map() {
+		all[Outcome(a.Name)] = c.totals(a.Value)
+	}
+	return all
+}
+
+func writeUnpaid(all map[Outcome]money.Totals) store.Value {
+	var it store.Item
+	for outcome, t := range all {
+		it.Set(string(outcome), writeTotals(t))
+	}
+	return store.M(it)
+}
+
 // Run returns the record of a run, or store.ErrNotFound.
 func (e *Records) Run(ctx context.Context, kind Kind, id string) (*Run, error) {
 	r := &Run{Kind: kind, ID: id}
@@ -145,6 +168,12 @@ func (e *Records) Run(ctx context.Context, kind Kind, id string) (*Run, error) {
 func (e *Records) Runs(ctx context.Context, kind Kind, limit int) iter.Seq2[*Run, error] {
 	return decodeEach(e.LatestRuns(ctx, kind, limit), nil,
 		func(it store.Item) (*Run, error) { return decodeRun(kind, it) })
+}
+
+// RunsSince yields the records of the runs of the business day and later ones. The latest day comes first.
+func (e *Records) RunsSince(ctx context.Context, kind Kind, day civil.Date) iter.Seq2[*Run, error] {
+	q := store.Query{Table: e.Table, Partition: RunPK(kind), From: day.String(), To: "9999-12-31~", Reverse: true}
+	return decodeEach(e.Store.Query(ctx, q), nil, func(it store.Item) (*Run, error) { return decodeRun(kind, it) })
 }
 
 // latestRun returns the latest day's wanted run, or nil. A few come first: all may be a megabyte.

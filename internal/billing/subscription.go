@@ -86,6 +86,7 @@ type Subscription struct {
 	Amount       money.Amount // of one unit, from the next period to be opened
 	Terms        price.Terms  // of the next period to be opened: AmountOf computes what it costs
 	Pending      *Plan        // the plan from a later period on; nil: none
+	Takeover     *Takeover    // from which of the processor's subscriptions it was taken over; nil: none
 	Upgrade      *Upgrade     // the latest one of the period to be paid next or last paid; nil: none
 	Method       string
 	Collection   Collection // of the next period to be opened
@@ -127,6 +128,7 @@ type Subscription struct {
 	Shards int        // per date, of the store
 	Moved  bool       // another store has a copy and charges it from now on
 	Redone string     // how another tool has changed the schedule; the next write carries it on
+	Adds   string     // what the next commit adds to the sums because of a first decline; "": nothing
 
 	agenda civil.Date // NextPayment as Duesday wrote it; zero: not noted
 	read   civil.Date // NextPayment as it was read
@@ -283,6 +285,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	}
 	c.date(schema.SkipUntil, &s.SkipUntil)
 	text(c, schema.Status, &s.Status)
+	inner(c, schema.Takeover, "takeover", &s.Takeover, (*Takeover).attributes)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
 	c.date(schema.ToldDate, &s.Told)
 	c.date(schema.TrialEnds, &s.TrialEnds)
@@ -340,6 +343,8 @@ func (s *Subscription) readStates() error {
 		return &IllegibleError{schema.Requested, "is not a value that Duesday knows", nil}
 	case s.Open != nil && !slices.Contains([]processor.State{"", processor.Processing, processor.RequiresAction, Failing}, s.Open.State):
 		return &IllegibleError{schema.OpenPeriod, "has a " + schema.State + " that Duesday does not know", nil}
+	case s.Takeover != nil && !s.Takeover.Stage.Known():
+		return &IllegibleError{schema.Takeover, "has a " + schema.Stage + " that Duesday does not know", nil}
 	case s.Ours() && s.Period > 0 && !s.Over() && s.Raw.Str(schema.Anchor) == "": // its dates would begin anew
 		return &IllegibleError{schema.Anchor, "is missing", nil}
 	case s.Ours() && s.LastCharge != "" && !s.Raw.Has(schema.Period): // the rollback check would stop everybody

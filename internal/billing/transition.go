@@ -218,8 +218,8 @@ type Change struct {
 // FieldError for each wrong field.
 func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	var all []error
-	if c.Amount != nil && (!c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency()) {
-		all = append(all, Invalid("amount", "must be more than zero "+s.Amount.Currency().Code()))
+	if c.Amount != nil {
+		all = append(all, price.CheckAmount(*c.Amount, s.Amount.Currency()))
 	}
 	switch {
 	case c.SKU != nil || !c.From.IsZero():

@@ -50,6 +50,15 @@ type Key struct {
 	Used     time.Time // the last use, as of a minute ago; zero: none
 
 	hash string // SHA-256 of the secret, in hexadecimal
+	of   string // of a session: the ID of the key it was signed in with, or "" for a one-time link
+}
+
+// Actor returns who makes the key's requests, for the history.
+func (k *Key) Actor() string {
+	if strings.HasPrefix(k.ID, sessionPrefix) && k.of == "" {
+		return "operator"
+	}
+	return "key " + k.Name
 }
 
 // Active reports whether the key is valid at the time.
@@ -115,7 +124,7 @@ func end(name string, t time.Time) []store.Attribute {
 func (k *Key) item() store.Item {
 	it := store.NewItem(date(schema.CreatedDate, k.Created))
 	for name, text := range map[string]string{schema.PK: partition, schema.SK: k.ID, schema.Name: k.Name,
-		schema.Scope: string(k.Scope), schema.SecretHash: k.hash, schema.Merchant: k.Merchant} {
+		schema.Scope: string(k.Scope), schema.SecretHash: k.hash, schema.Merchant: k.Merchant, schema.Object: k.of} {
 		if text != "" {
 			it.Set(name, store.S(text))
 		}
@@ -131,7 +140,7 @@ func (k *Key) item() store.Item {
 // keyOf reads the item of a key. A key with an illegible limit is revoked.
 func keyOf(it store.Item) *Key {
 	k := &Key{ID: it.Str(schema.SK), Name: it.Str(schema.Name), Scope: Scope(it.Str(schema.Scope)),
-		Merchant: it.Str(schema.Merchant), hash: it.Str(schema.SecretHash)}
+		Merchant: it.Str(schema.Merchant), hash: it.Str(schema.SecretHash), of: it.Str(schema.Object)}
 	illegible := it.Has(schema.Merchant) && k.Merchant == ""
 	for name, t := range map[string]*time.Time{schema.CreatedDate: &k.Created, schema.ExpiresDate: &k.Expires,
 		schema.RevokedDate: &k.Revoked, schema.UsedDate: &k.Used} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type world struct {
 // counting counts the reads of a store, and may fail.
 type counting struct {
 	store.Store
+	mu      sync.Mutex // of commits: a sign-in commits beside the time of the last use
 	reads   int
 	commits int
 	fail    error
@@ -46,7 +48,9 @@ func (c *counting) Get(ctx context.Context, table string, k store.Key) (store.It
 }
 
 func (c *counting) Commit(ctx context.Context, writes ...store.Write) error {
+	c.mu.Lock()
 	c.commits++
+	c.mu.Unlock()
 	if c.before != nil {
 		c.before()
 	}

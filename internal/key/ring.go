@@ -184,11 +184,17 @@ func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
 	if err := k.Check(k.Created); err != nil {
 		return secret.Text{}, err
 	}
+	text := k.name(IDPrefix)
+	return text, store.Retry(ctx, "key "+k.Name, func() error { return r.add(ctx, k) })
+}
+
+// name gives the key an ID and a secret, and returns its text.
+func (k *Key) name(prefix string) secret.Text {
 	random := make([]byte, sha256.Size)
 	_, _ = rand.Read(random) // never fails
 	text := hex.EncodeToString(random)
-	k.ID, k.hash = IDPrefix+strings.ToLower(rand.Text()[:10]), hash(text)
-	return secret.New(k.ID + "_" + text), store.Retry(ctx, "key "+k.Name, func() error { return r.add(ctx, k) })
+	k.ID, k.hash = prefix+strings.ToLower(rand.Text()[:10]), hash(text)
+	return secret.New(k.ID + "_" + text)
 }
 
 // made is the sort key of the row that counts the keys that were made: of several at once, each sees

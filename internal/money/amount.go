@@ -125,10 +125,7 @@ func (a Amount) String() string {
 // Format returns the amount for people: "$1,234.50", "¥500", "-£5.00", "CHF 12.00". A currency
 // whose symbol is missing or ambiguous is shown by its code. No function parses this format.
 func (a Amount) Format() string {
-	prefix := entries[a.currency.index].symbol
-	if prefix == "" {
-		prefix = a.currency.String() + " "
-	}
+	prefix := cmp.Or(entries[a.currency.index].symbol, a.currency.String()+" ")
 	var buf [48]byte
 	return string(a.appendNumber(buf[:0], prefix, ","))
 }

@@ -102,6 +102,18 @@ func (c Currency) Code() string { return entries[c.index].code }
 // Exponent returns the number of decimals: 2 for USD, 0 for JPY, 3 for KWD.
 func (c Currency) Exponent() int { return int(entries[c.index].exponent) }
 
+// Step returns the minor units that every amount of a card payment is a multiple of: 100 for MGA,
+// whose decimals are not in use, 10 for the currencies with three decimals that Stripe accepts, else 1.
+func (c Currency) Step() int64 {
+	switch c.Code() {
+	case "MGA":
+		return 100
+	case "BHD", "JOD", "KWD", "OMR", "TND":
+		return 10
+	}
+	return 1
+}
+
 // IsZero reports whether c is the zero value.
 func (c Currency) IsZero() bool { return c.index == 0 }
 

@@ -106,6 +106,7 @@ type OpenRequest struct {
 	Tag     Tag
 	Product string // the SKU when the intent is opened
 	Amount  money.Amount
+	Price   string // what makes the amount, as the processor returns it; "" for nothing
 	Method  string // the payment method's token
 	Payer   Payer
 }
@@ -124,6 +125,7 @@ type Intent struct {
 	State  State
 	Tag    Tag
 	Amount money.Amount
+	Price  string // OpenRequest.Price
 	// Latest is the ID of the latest attempt, or "" before the first. It changes when Confirm runs.
 	Latest string
 	Code   string // decline code of the latest attempt

@@ -90,6 +90,7 @@ const (
 	Amount       = "Amount"
 	DeadDate     = "DeadDate"
 	LastError    = "LastError"
+	Answer       = "Answer"       // of the mail server, or why a mail was not sent
 	Locale       = "Locale"       // of an account: the language and region of its mail
 	EmailBounced = "EmailBounced" // of an account: an address that a mail server refused for good
 	Mailed       = "Mailed"       // of a subscription of a restored store: the topics of mail that the replaced store has sent
@@ -119,6 +120,9 @@ const (
 	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 	Waits         = "Waits"         // pending periods that wait since it
 	Declined      = "Declined"      // periods that it saw declined for the first time
+	UnpaidAmounts = "UnpaidAmounts" // by outcome, then by currency
+
+	PendingCustomer = "PendingCustomer" // of a run: pending periods that wait for the customer
 
 	Pending   = "Pending"   // of a subscription: its plan from a later period on
 	TrialEnds = "TrialEnds" // of a subscription: the first due date, after a free trial
@@ -128,6 +132,9 @@ const (
 	Sums      = "Sums"      // of an effect: what it adds to the sums of money; taken off when it has been added
 	SumsDate  = "SumsDate"  // of META: since when the sums have been kept
 	Recovered = "Recovered" // of a receipt: its payment had been declined, or when its period had ended failed
+
+	// DeclinedSum is what a period's first decline has added to the sums of money: of an open period, a record or a receipt.
+	DeclinedSum = "DeclinedSum"
 
 	InvoicedTo = "InvoicedTo" // of a receipt that is an invoice: the customer and the seller, which it must keep
 
@@ -199,6 +206,17 @@ const (
 	Quantity   = "Quantity"   // of a pending change; absent: the quantity stays
 	ErasedDate = "ErasedDate" // of an account, and of the store's list: the day on which the person's data was erased
 	Upgrade    = "Upgrade"    // of a subscription: a request to charge the next period now, for another plan
+
+	// Of a subscription that the processor ran before.
+	Takeover  = "Takeover"
+	TakenFrom = "TakenFrom" // the processor's subscription
+	Boundary  = "Boundary"  // when its last period ends
+	Stage     = "Stage"
+	WaitsDate = "WaitsDate" // when a run first found it not ended at the boundary
+
+	// Of the links to the customer's page.
+	LinkKey   = "LinkKey"   // of META: random, never shown, and another one after a restore
+	LinkEpoch = "LinkEpoch" // of an account: how often its links were revoked
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -263,5 +281,11 @@ func Names() []string {
 		Debit,
 		ErasedDate,
 		Upgrade,
+		LinkKey, LinkEpoch,
+		Answer,
+		UnpaidAmounts, PendingCustomer,
+		DeclinedSum,
+		Takeover, TakenFrom, Boundary, Stage, WaitsDate, TrackedTakenOver,
+		TrackedImported,
 	}
 }

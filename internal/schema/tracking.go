@@ -56,6 +56,7 @@ const (
 	TrackedExpired      = "expired"
 	TrackedSoft         = "soft"
 	TrackedAsking       = "asking"
+	TrackedTakenOver    = "taken_over"
 	TrackedSalt         = "salt"
 	TrackedToldType     = "told_type" // of a thin event: its type in Stripe's words, such as v1.invoice.paid
 	TrackedTwin         = "twin"      // of an event: the same change in the other form, thin or snapshot
@@ -66,6 +67,7 @@ const (
 	TrackedQuantity     = "quantity"
 	TrackedAttached     = "attached" // of a payment
 	TrackedFetched      = "fetched"  // of a thin event: the object that was fetched for it, as JSON
+	TrackedImported     = "imported" // of a purchase: when connect import found it
 
 	// Of the maps within.
 	EffectState      = "state"

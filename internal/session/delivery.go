@@ -10,10 +10,13 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/document"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/outlook"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/mail/smtp"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
@@ -32,11 +35,18 @@ const (
 // inspect it.
 func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
 	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.mail.StillWanted).Counting(report.Tally(s.Engine.Records)).
-		Numbering(s.numbers)
+		Numbering(s.numbers).Recording(func(row store.Item, e outbox.Effect, out outbox.Outcome) []store.Write {
+		return maillog.Record(s.Tables.RecurringPayments.Name, s.Now(), row, e, out)
+	})
 	if s.Shared { // every serve process drains it
 		o = o.Claiming(mailClaim)
 	}
 	return o
+}
+
+// Mails returns the log of the session's mail.
+func (s *Session) Mails() *maillog.Log {
+	return &maillog.Log{Store: s.Store, Tables: s.Tables, Now: s.Now}
 }
 
 // A mailing adds the customer's language and links to each mail. It creates a link only when the
@@ -47,7 +57,8 @@ type mailing struct {
 	outbox.Deliverer
 	accounts  accounts
 	documents *document.Links
-	linkless  *atomic.Int64 // mails that wait for their link
+	page      func(context.Context, outbox.Effect) (string, error) // link to the customer's page, or ""
+	linkless  *atomic.Int64                                        // mails that wait for their link
 	bar       *screen.Progress
 	failed    atomic.Pointer[error] // the first failure
 }
@@ -92,23 +103,12 @@ func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	if err != nil {
 		return err
 	}
-	e.Data = maps.Clone(e.Data) // the outbox may still write the effect itself
-	maps.Copy(e.Data, arrears)
-	if locale != "" {
-		e.Data[outbox.DataLocale] = locale
+	page, err := d.page(ctx, e)
+	if err != nil {
+		return err
 	}
-	if name != "" {
-		e.Data[outbox.DataName] = name
-	}
-	if number != "" {
-		e.Data[outbox.DataNumber] = number
-	}
-	if l.URL != "" {
-		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, view.Stamp(l.Expires)
-	}
-	if e.Kind == outbox.KindReceipt {
-		e.Data[outbox.DataDocument] = d.documents.To(e.Data[outbox.DataAccount], e.Data[outbox.DataReceipt])
-	}
+	e = completed(e, arrears, map[string]string{outbox.DataLocale: locale, outbox.DataName: name, outbox.DataNumber: number, outbox.DataPage: page,
+		outbox.DataLink: l.URL, outbox.DataLinkExpires: view.Stamp(l.Expires)}, d.documents)
 	err = d.Deliverer.Deliver(ctx, e)
 	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
 		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
@@ -116,6 +116,46 @@ func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 		}
 	}
 	return err
+}
+
+// completed returns the effect with what a mail gets when it is delivered. Empty values do not count.
+func completed(e outbox.Effect, arrears, more map[string]string, documents *document.Links) outbox.Effect {
+	e.Data = maps.Clone(e.Data) // the outbox may still write the effect itself
+	maps.Copy(e.Data, arrears)
+	for name, value := range more {
+		if value != "" {
+			e.Data[name] = value
+		}
+	}
+	if e.Kind == outbox.KindReceipt {
+		e.Data[outbox.DataDocument] = documents.To(e.Data[outbox.DataAccount], e.Data[outbox.DataReceipt])
+	}
+	return e
+}
+
+// Render returns the subject and the text of a mail with the current templates, settings and customer. It
+// makes no link to a page of the processor, because such a link is a secret of the customer.
+func (s *Session) Render(ctx context.Context, e outbox.Effect) (subject, text string, err error) {
+	rules, err := settings.Read(ctx, s.Engine.Records)
+	if err != nil {
+		return "", "", err
+	}
+	w, err := mail.NewWriter(s.Post.Templates, rules)
+	if err != nil {
+		return "", "", err
+	}
+	locale, name, err := s.mail.Holder(ctx, e)
+	if err != nil && !errors.Is(err, outbox.ErrPermanent) { // of a refused address
+		return "", "", err
+	}
+	arrears, err := s.mail.Arrears(ctx, e)
+	if err != nil {
+		return "", "", err
+	}
+	number, _ := s.mail.NumberOf(ctx, e) // the mail may still wait for it
+	e = completed(e, arrears, map[string]string{outbox.DataLocale: locale, outbox.DataName: name, outbox.DataNumber: number,
+		outbox.DataLink: s.mail.Placeholder(ctx, e)}, document.NewLinks(&rules, s.Engine.Opened.Salt))
+	return w.Preview(e, false)
 }
 
 // A Posted is the outcome of delivering the mail that was due.
@@ -142,7 +182,7 @@ func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, er
 		return m, err
 	}
 	defer done()
-	to := &mailing{Deliverer: d, accounts: s.mail, documents: document.NewLinks(&settings, s.Engine.Opened.Salt), linkless: &s.Linkless, bar: bar}
+	to := &mailing{Deliverer: d, accounts: s.mail, page: s.mail.PageLink, documents: document.NewLinks(&settings, s.Engine.Opened.Salt), linkless: &s.Linkless, bar: bar}
 	m.Report, err = s.Outbox(to).Drain(ctx, s.Post.workers())
 	if failed := to.failed.Load(); failed != nil {
 		m.Reason = secret.Clean((*failed).Error())
@@ -208,13 +248,19 @@ func (m *Posted) View(by *Post) view.Object {
 
 // served reports whether another process is known to serve the store.
 func (s *Session) served(ctx context.Context) bool {
+	_, running := errors.AsType[*store.ClaimedError](s.askServe(ctx))
+	return running
+}
+
+// askServe returns a *store.ClaimedError if a process serves the folder, nil if none does or the store is no
+// folder, or why that is not known.
+func (s *Session) askServe(ctx context.Context) error {
 	c, ok := s.Store.(store.Claimer)
 	if !ok {
-		return false
+		return nil
 	}
 	_, _, err := c.Claim(ctx, status.ClaimName, "")
-	_, running := errors.AsType[*store.ClaimedError](err)
-	return running
+	return err
 }
 
 // Forget deletes old run records and old dead letters. The next run deletes any that remain.
@@ -227,6 +273,18 @@ func (s *Session) Forget(ctx context.Context) {
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("old records were not deleted", "error", err)
+	}
+}
+
+// Alone reports whether this machine alone has the store and no process serves it at the moment. It reports
+// false if that is not known.
+func (s *Session) Alone(ctx context.Context) bool { return !s.Shared && s.askServe(ctx) == nil }
+
+// Outlook makes the pass over the subscriptions that is due after the day's payment run. Unless it is alone, it
+// leaves room for other work. An error only delays it.
+func (s *Session) Outlook(ctx context.Context, alone bool) {
+	if _, err := outlook.Refresh(ctx, s.Engine, alone); err != nil && ctx.Err() == nil {
+		s.Log.Warn("the pass for recurring revenue and expected charges failed; the next payment run or start makes it", "error", err)
 	}
 }
 

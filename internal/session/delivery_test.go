@@ -30,6 +30,7 @@ func (refusing) Deliver(context.Context, outbox.Effect) error { return &smtp.Bou
 type clerk struct {
 	locale  string
 	number  string
+	page    string
 	link    processor.CardLink
 	fails   error
 	bounced string
@@ -43,6 +44,8 @@ func (c *clerk) Arrears(context.Context, outbox.Effect) (map[string]string, erro
 
 func (c *clerk) NumberOf(context.Context, outbox.Effect) (string, error) { return c.number, nil }
 
+func (c *clerk) pageLink(context.Context, outbox.Effect) (string, error) { return c.page, nil }
+
 func (c *clerk) Link(context.Context, outbox.Effect) (processor.CardLink, error) {
 	return c.link, c.fails
 }
@@ -55,7 +58,7 @@ func (c *clerk) NoteBounce(_ context.Context, e outbox.Effect, code string) erro
 func TestLinkedDelivery(t *testing.T) {
 	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
 	to, knows := new(postbox), new(clerk)
-	d := &mailing{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(screen.Progress)}
+	d := &mailing{Deliverer: to, accounts: knows, page: knows.pageLink, linkless: new(atomic.Int64), bar: new(screen.Progress)}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)
@@ -65,6 +68,14 @@ func TestLinkedDelivery(t *testing.T) {
 		to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" || to.got[1].Data[outbox.DataLocale] != "pt-BR" {
 		t.Errorf("with one: %v, %+v", err, to.got)
 	}
+	if _, has := to.got[1].Data[outbox.DataPage]; has {
+		t.Error("a link to the page")
+	}
+	knows.page = "https://pay.example/l/x"
+	if err := send(); err != nil || to.got[2].Data[outbox.DataPage] != knows.page {
+		t.Errorf("with a page: %v, %+v", err, to.got)
+	}
+	to.got = to.got[:2]
 	if len(e.Data) != 1 {
 		t.Errorf("the effect itself has it now: %v", e.Data)
 	}
@@ -113,7 +124,7 @@ func TestDelivery_Stop(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, stop)
 			begun := time.Now()
-			d := &mailing{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(screen.Progress)}
+			d := &mailing{Deliverer: slowMail{takes}, accounts: slowMail{}, page: new(clerk).pageLink, linkless: new(atomic.Int64), bar: new(screen.Progress)}
 			if err := d.Deliver(ctx, outbox.Effect{}); !errors.Is(err, want) || time.Since(begun) > mailGrace+time.Second {
 				t.Errorf("%s: %v after %s, want %v", takes, err, time.Since(begun), want)
 			}

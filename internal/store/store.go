@@ -18,7 +18,7 @@ type Store interface {
 	Query(ctx context.Context, q Query) iter.Seq2[Item, error]
 
 	// Scan yields every item of one segment of a table, in no particular order. It
-	// yields an error at most once, last. No job and no page uses it.
+	// yields an error at most once, last. Of the daily work, only the outlook pass uses it.
 	Scan(ctx context.Context, s Scan) iter.Seq2[Item, error]
 
 	// Commit applies all writes or none, and is durable when it returns nil. It returns a
@@ -43,7 +43,7 @@ type Query struct {
 	Eventual  bool   // may miss commits of the last seconds, where that is cheaper: to look whether there is anything
 }
 
-// A Scan reads a whole table, unordered, in segments read in parallel, for operators' commands.
+// A Scan reads a whole table, unordered, in segments read in parallel, for operators' commands and the outlook pass.
 type Scan struct {
 	Table    string
 	Segment  int // 0 <= Segment < Segments

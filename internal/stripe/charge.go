@@ -60,7 +60,7 @@ func openParams(r processor.OpenRequest) (*sdk.PaymentIntentCreateParams, error)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := metadataOf(r.Tag)
+	meta, err := metadataOf(r.Tag, metaPrice, r.Price)
 	if err != nil {
 		return nil, err
 	}

@@ -49,8 +49,9 @@ func customer(t *testing.T, p *Processor, at, method string) processor.OpenReque
 
 func charged(t *testing.T, p *Processor, r processor.OpenRequest) (processor.Intent, processor.ConfirmRequest) {
 	t.Helper()
+	r.Price = `{"tax":"inclusive"}`
 	in, err := p.Open(t.Context(), r)
-	if err != nil || in.State != processor.Opened || in.Latest != "" || in.Tag != testTag {
+	if err != nil || in.State != processor.Opened || in.Latest != "" || in.Tag != testTag || in.Price != r.Price {
 		t.Fatalf("opened %+v, %v", in, err)
 	}
 	c := processor.ConfirmRequest{Key: "dd_k1" + t.Name(), Ref: in.Ref, Method: r.Method, Attempt: 1}

@@ -23,7 +23,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (processor.Intent, 
 	if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
 		return processor.Intent{}, err
 	}
-	in := processor.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata),
+	in := processor.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata), Price: pi.Metadata[metaPrice],
 		Amount: api.Amount(pi.Amount, string(pi.Currency)),
 		Latest: chargeOf(pi), Debit: isDebit(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
 	if in.Tag != (processor.Tag{}) && !in.Amount.IsPositive() {
@@ -163,6 +163,7 @@ const (
 	metaSKU          = "duesday_sku"
 	metaPeriod       = "duesday_period"
 	metaGeneration   = "duesday_generation"
+	metaPrice        = "duesday_price"
 	metaRefund       = "duesday_refund"
 	metaAttempt      = "duesday_attempt" // a note
 )
@@ -171,9 +172,9 @@ const (
 const maxMetadata = 500
 
 // metadataOf returns the tag as metadata without empty values, which would remove one at Stripe.
-func metadataOf(t processor.Tag) (map[string]string, error) {
-	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription,
-		metaSKU, t.SKU, metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
+func metadataOf(t processor.Tag, more ...string) (map[string]string, error) {
+	return metadata(append(more, metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription,
+		metaSKU, t.SKU, metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))...)
 }
 
 func metadata(pairs ...string) (map[string]string, error) {

@@ -84,15 +84,7 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 		if c.Email != nil {
 			a.Email, a.Bounced = *c.Email, billing.Bounce{}
 		}
-		if c.TimeZone != nil {
-			a.TimeZone = *c.TimeZone
-		}
-		if c.Locale != nil {
-			a.Locale = *c.Locale
-		}
-		if c.Name != nil {
-			a.Name = *c.Name
-		}
+		a.TimeZone, a.Locale, a.Name = *cmp.Or(c.TimeZone, &a.TimeZone), *cmp.Or(c.Locale, &a.Locale), *cmp.Or(c.Name, &a.Name)
 		if c.Details != (party.Change{}) {
 			party.Apply(&a.Details, c.Details)
 			if all := party.Check(a.Details, billing.CheckText); len(all) > 0 { // the tax id may be of another country
@@ -148,6 +140,7 @@ func Edit(ctx context.Context, r *billing.Records, id string, change func(*billi
 		if a, err = r.Account(ctx, id); err != nil {
 			return err
 		}
+		was := a.Raw // change may replace it
 		if err = change(a); errors.Is(err, billing.ErrUnchanged) {
 			return cmp.Or(call.Store(ctx, r.Store), err)
 		}
@@ -158,6 +151,7 @@ func Edit(ctx context.Context, r *billing.Records, id string, change func(*billi
 			return err
 		}
 		w := a.BumpVersion(r.Table)
+		w.Was = was
 		if err = r.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
 			a.Raw = w.Item
 		}

@@ -74,10 +74,7 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 		v.catchUp = now.CatchUp
 	}
 	for account, token := range o.Methods {
-		if err := billing.CheckID("account", account); err != nil {
-			return v, err
-		}
-		if err := billing.CheckMethod(token); err != nil {
+		if err := cmp.Or(billing.CheckID("account", account), billing.CheckMethod(token)); err != nil {
 			return v, err
 		}
 	}

@@ -77,7 +77,10 @@ type auditor struct {
 	amounts   map[string]*money.Amount // of the charges with a reversal, by reference
 	others    map[otherName]otherCharges
 	reversals reversals
-	lookups   map[uint64]struct{} // hashes of rows of package lookup that are met without an item, or the reverse
+	taken     []*billing.Subscription // being taken over
+	origins   map[uint64]struct{}     // hashes of the processor's subscriptions that were taken over
+	overpaid  []Problem               // notes on the overpayments
+	lookups   map[uint64]struct{}     // hashes of rows of package lookup that are met without an item, or the reverse
 	given     *numbering.Comparison
 	sums      sums // the records add up to them
 	read      span // the times whose sums are read
@@ -135,6 +138,7 @@ type mark struct {
 	ref      uint64 // hash of the processor's reference
 	minor    int64
 	sku      uint32 // text
+	price    uint32 // hash of the receipt's price as a text
 	period   int32
 	due      civil.Date
 	taken    civil.Date // in UTC; of a receipt
@@ -168,7 +172,7 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 	a := &auditor{Records: e, proc: proc, o: o, now: e.Now(), seed: maphash.MakeSeed(),
 		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]opening{},
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
-		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
+		origins: map[uint64]struct{}{}, placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
 		lookups: map[uint64]struct{}{}, given: numbering.NewComparison(e), sums: sums{}, read: read, met: read,
 		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
@@ -216,6 +220,10 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 	if err := a.compareReversals(ctx, places); err != nil {
 		return nil, err
 	}
+	if err := a.compareTakeovers(ctx); err != nil {
+		return nil, err
+	}
+	a.noteOverpaid()
 	if err := a.lookAgain(ctx); err != nil {
 		return nil, err
 	}

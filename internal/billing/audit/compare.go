@@ -95,6 +95,9 @@ func (a *auditor) addCharge(ctx context.Context, in processor.Intent) {
 		a.addUnsettled(ctx, s, &in, known, ended)
 	case receipt != in.Amount:
 		a.problem("amounts differ", n, period, "charged %s, receipt says %s", in.Amount, receipt)
+	case in.Price != "" && uint32(a.hash(in.Price)) != found.price:
+		a.problem("price differs", n, period, "the receipt has another quantity, discount or tax than its charge, which the processor "+
+			"has as %s", in.Price)
 	}
 }
 

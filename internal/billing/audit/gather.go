@@ -115,6 +115,7 @@ func (a *auditor) zone(name string) uint16 { return uint16(a.hash(cmp.Or(name, "
 
 func (a *auditor) addSubscription(s *billing.Subscription) {
 	a.toggle(lookup.OfSubscription(s, a.Opened.Shards)...)
+	a.addTakeover(s)
 	k := a.sub(s.Name)
 	if same := a.find(s.Name); same != nil && a.texts[same.sku] == s.Name.SKU {
 		a.problem("two subscriptions with one ID", s.Name, s.Period, "other tools wrote it under two keys: %s is charged, and "+
@@ -158,6 +159,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 		a.result.Open++
 		a.explain(s.Name, s.Open.Period, s.Open.Price, s.Open.Amount)
 		a.opens[k] = opening{strings.Clone(s.Open.Ref), s.Open.Period}
+		a.sums.addText(s.Open.Declined)
 	} else if s.Collect > 0 {
 		a.opens[k] = opening{"", s.AtHand()}
 	}
@@ -178,14 +180,14 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 	a.sums.add(report.OfReceipt(r)...)
 	a.sums.add(report.BeforeReceipt(r)...)
 	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
-		period: int32(r.Period), due: r.Due, taken: civil.Of(r.Processed.UTC()),
+		price: uint32(a.hash(r.Price.Text())), period: int32(r.Period), due: r.Due, taken: civil.Of(r.Processed.UTC()),
 		failed: r.Recovered != "" && r.Recovered != billing.RecoveredDecline}
 	switch r.Kind {
 	case billing.Imported:
 		a.result.Imported++
 		return
 	case billing.Overpayment:
-		a.result.Notes = append(a.result.Notes, Problem{Kind: "overpaid", Account: r.Account, Subscription: r.ID,
+		a.overpaid = append(a.overpaid, Problem{Kind: "overpaid", Account: r.Account, Subscription: r.ID,
 			Period: r.Period, Detail: fmt.Sprintf("a manual payment of %s was recorded on %s, and the period was also charged; "+
 				"return one of the payments", r.Amount, r.Processed.Format(time.DateOnly))})
 		return
@@ -206,6 +208,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
 	a.explain(p.Name, p.Period, p.Price, p.Amount)
 	a.sums.add(report.OfPeriod(p)...)
+	a.sums.addText(p.Declined)
 	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due,
 		failed: p.Ending == billing.EndFailed}
 	switch p.Ending {

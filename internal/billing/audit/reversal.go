@@ -125,6 +125,21 @@ func (a *auditor) compareReversal(shown processor.Reversal) {
 	}
 }
 
+// noteOverpaid notes the overpayments, except those of periods whose charge is reversed whole.
+func (a *auditor) noteOverpaid() {
+	returned := map[Problem]bool{}
+	for _, r := range a.reversals.records {
+		if reversal.Of(a.reversals.charges[a.hash(r.Charge)], r.Charge, *a.amounts[r.Charge]) == reversal.Reversed {
+			returned[Problem{Account: r.Account, Subscription: r.ID, Period: r.Period}] = true
+		}
+	}
+	for _, p := range a.overpaid {
+		if !returned[Problem{Account: p.Account, Subscription: p.Subscription, Period: p.Period}] {
+			a.result.Notes = append(a.result.Notes, p)
+		}
+	}
+}
+
 // paidAgain reports whether the receipts of the period are that of a charge that was reversed whole, and
 // that of a manual payment recorded afterwards. If the money of the charge has come back, both payments
 // stand, and a note says so. The receipt of the charge may have expired.

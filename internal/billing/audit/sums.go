@@ -41,6 +41,12 @@ func (s sums) add(list ...report.Sum) {
 	}
 }
 
+// addText adds the sums of the text, or nothing if it cannot be read: the sum then differs.
+func (s sums) addText(text string) {
+	list, _ := report.Parse(text)
+	s.add(list...)
+}
+
 // A span is the times from the first to before the last.
 type span struct{ from, until time.Time }
 

@@ -57,9 +57,7 @@ func (d *Document) day(p *page, at time.Time) string {
 // addPrice adds the payment, and how its price is made up.
 func (d *Document) addPrice(p *page, product string) {
 	r, x := d.Receipt, d.Receipt.Price
-	if x == nil {
-		x = &price.Price{Unit: r.Amount, Subtotal: r.Amount}
-	}
+	x = cmp.Or(x, &price.Price{Unit: r.Amount, Subtotal: r.Amount})
 	first := row{Label: locale.Clean(product), Value: p.Amount(x.Subtotal), Notes: lines(labeled(p.Word("subscription"), r.ID))}
 	if !r.Due.IsZero() {
 		first.Notes = append(first.Notes, p.Word("due")+" "+p.Date(r.Due.In(time.UTC), p.Day))

@@ -5,15 +5,10 @@
 package document
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"html/template"
 	"slices"
 	"strings"
 	"sync"
@@ -100,37 +95,15 @@ func findID(ctx context.Context, e *billing.Records, account, id string) (*billi
 //go:embed page.html page.css words
 var files embed.FS
 
-// A design is the template of every page.
-type design struct {
-	page   *template.Template
-	policy string
-	words  map[string]map[string]string // by language and key
-}
+// parsed is the design of documents.
+var parsed = sync.OnceValue(func() *Design { return NewDesign(files) })
 
-// parsed is the design. It is made of embedded files, which a test reads.
-var parsed = sync.OnceValue(func() *design {
-	style, _ := files.ReadFile("page.css")
-	text, _ := files.ReadFile("page.html")
-	sum := sha256.Sum256(style)
-	d := &design{words: map[string]map[string]string{},
-		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-		page: template.Must(template.New("").Parse(strings.Replace(string(text), "/*style*/", string(style), 1)))}
-	for _, language := range locale.Languages() {
-		text, _ := files.ReadFile("words/" + language + ".json")
-		var words map[string]string
-		_ = json.Unmarshal(text, &words)
-		d.words[language] = words
-	}
-	return d
-})
-
-// Policy returns the Content-Security-Policy of all pages: they have one style, and nothing else.
-func Policy() string { return parsed().policy }
+// Policy returns the Content-Security-Policy of all documents, which have no forms.
+func Policy() string { return parsed().Policy("'none'") }
 
 // HTML returns the document's page. It needs no other file, and prints on one sheet of A4 unless it
 // has many refunds.
-func (d *Document) HTML() ([]byte, error) { return d.page().render() }
+func (d *Document) HTML() ([]byte, error) { return parsed().Render(d.page()) }
 
 // Missing returns the page for a link that leads nowhere.
 func Missing(language string) ([]byte, error) { return notice(language, "missing") }
@@ -141,7 +114,7 @@ func Unavailable(language string) ([]byte, error) { return notice(language, "lat
 func notice(language, key string) ([]byte, error) {
 	p := newPage(language)
 	p.Title, p.Foot = p.Word(key), p.Word(key+"_text")
-	return p.render()
+	return parsed().Render(p)
 }
 
 // A page is what the template shows. Every text is one clean line.
@@ -182,19 +155,13 @@ func newPage(language string) *page {
 }
 
 // Word returns a text of the page's language.
-func (p *page) Word(key string) string { return parsed().words[p.Language][key] }
+func (p *page) Word(key string) string { return parsed().Word(p.Language, key) }
 
 // fact adds a fact unless its value is empty.
 func (p *page) fact(key, value string) {
 	if value = locale.Clean(value); value != "" {
 		p.Facts = append(p.Facts, row{Label: p.Word(key), Value: value})
 	}
-}
-
-func (p *page) render() ([]byte, error) {
-	var b bytes.Buffer
-	err := parsed().page.ExecuteTemplate(&b, "page", p)
-	return b.Bytes(), err
 }
 
 // lines returns the texts that are not empty, cleaned.

@@ -153,8 +153,8 @@ func TestChargePeriod_Void(t *testing.T) {
 	if p := w.ending(n, 2); p.Ending != billing.EndFailed || len(p.Attempts) != 1 {
 		t.Errorf("%+v", p)
 	}
-	wantSums(t, w, map[string]string{"2024-01-31 failed": "12.99 USD", "2024-04-01 collected": "12.99 USD",
-		"2024-04-01 failed": "12.99 USD"})
+	wantSums(t, w, map[string]string{"2024-01-31 declined": "12.99 USD", "2024-01-31 failed": "12.99 USD", "2024-04-01 collected": "12.99 USD",
+		"2024-04-01 declined": "12.99 USD", "2024-04-01 failed": "12.99 USD"})
 	w.report(t)
 }
 

@@ -16,6 +16,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/dryrun"
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
@@ -100,6 +102,15 @@ func (e *Engine) On(day civil.Date) *Engine {
 	return &on
 }
 
+// Dry returns an engine whose requests change nothing: its commits stay in memory, and its processor answers
+// as if each payment succeeded.
+func (e *Engine) Dry() *Engine {
+	on, r := *e, *e.Records
+	r.Store = dryrun.NewStore(e.Store, e.Tables.All())
+	on.Records, on.proc, on.locks, on.Sharing.Claims = &r, dryrun.Charger(e.proc), new(worker.Locks), nil
+	return &on
+}
+
 // Open returns an engine for the store. It creates the store's META item if there is none and
 // Options.Making allows it. It returns charging.ErrOtherProcessor if the store was charged through
 // another processor account.
@@ -109,15 +120,14 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	e.Sharing.Claims, _ = o.Store.(store.Claimer)
 	e.Witnesses = o.Witnesses
 	e.Shared = o.Lease != 0 || e.Sharing.Claims != nil
+	usual := settings.Default()
 	if e.cfg.RetryDays == nil {
-		e.cfg.RetryDays = DefaultConfig().RetryDays
+		e.cfg.RetryDays = usual.RetryDays
 	}
 	if e.cfg.DebitRetries == nil {
-		e.cfg.DebitRetries = DefaultConfig().DebitRetries
+		e.cfg.DebitRetries = usual.DebitRetries
 	}
-	if e.cfg.CatchUp == 0 {
-		e.cfg.CatchUp = DefaultConfig().CatchUp
-	}
+	e.cfg.CatchUp = cmp.Or(e.cfg.CatchUp, usual.CatchUp)
 	made := meta.Options{Making: o.Making, Shards: o.Shards, Program: o.Program, ReadOnly: o.ReadOnly}
 	if o.KeepSettings {
 		made.First = settings.First(e.Records, o.Config.Settings)

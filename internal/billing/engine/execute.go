@@ -221,6 +221,9 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			}
 		}
 		switch a {
+		case doAskOrigin:
+			x.origin = t.askOrigin(ctx)
+			continue
 		case doLookUp:
 			t.in, err = e.proc.Lookup(ctx, s.Open.Ref)
 			x.answer = lookedUp
@@ -297,6 +300,9 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
+		if s.Held() {
+			x.origin = originUnasked
+		}
 		x.unfinished, x.byWire = s.Unfinished(), s.Collection == billing.ByWire
 		x.untaxed = e.Untaxed(s)
 		x.taxed = !x.untaxed && s.Parked == billing.NoTaxRate
@@ -323,6 +329,8 @@ type turn struct {
 	in     processor.Intent     // the processor's last answer
 	before processor.Intent     // the answer that showed a decline for a period whose end a person has requested
 	method string               // the account's new method
+	origin processor.Succession // of the processor's subscription that Duesday takes over
+	lost   error                // why it is not known
 	record *billing.EndedPeriod // record of the past period to be collected
 }
 
@@ -345,6 +353,10 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	switch a {
 	case doReportParked:
 		return t.reportParked(ctx)
+	case doVoidRenewed:
+		return t.voidRenewed(ctx)
+	case doAwaitOrigin, doParkOrigin:
+		return t.awaitOrigin(ctx, a)
 	case doAskToPay:
 		return t.askToPay(ctx)
 	case doEndUnpaid:

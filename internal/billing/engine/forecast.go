@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -11,22 +12,21 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// Report scans the store and returns its report. foresee predicts the future charges.
+// Report scans the store and returns its report. Expect predicts the future charges.
 func (e *Engine) Report(ctx context.Context, q report.Query) (*report.Report, error) {
-	q.Settings = e.cfg.Settings
-	q.Expect = func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) (err error) {
-		today := s.Today(civil.Date{}, e.Now())
-		failed := e.foresee(ctx, s, today, today.AddDays(days-1), func(day civil.Date, r *Result) {
-			if (r.Outcome == OutcomeSkipped || r.Outcome == OutcomeAsked) && err == nil {
-				err = note(day, r.Amount)
-			}
-		})
-		if failed != nil {
-			return failed
-		}
-		return err
-	}
+	q.Settings, q.Expect = e.cfg.Settings, e.Expect
 	return report.Make(ctx, e.Records, q)
+}
+
+// Expect is a report.Expect.
+func (e *Engine) Expect(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) (err error) {
+	today := s.Today(civil.Date{}, e.Now())
+	failed := e.foresee(ctx, s, today, today.AddDays(days-1), func(day civil.Date, r *Result) {
+		if (r.Outcome == OutcomeSkipped || r.Outcome == OutcomeAsked) && err == nil {
+			err = note(day, r.Amount)
+		}
+	})
+	return cmp.Or(failed, err)
 }
 
 // DryRun reports what collect would do with the subscription, and changes nothing.
@@ -66,7 +66,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 		if err != nil {
 			return err
 		}
-		a, past := next(x), s.AtHand() < s.Period
+		a, past := next(x.released()), s.AtHand() < s.Period
 		switch a {
 		case doOpen:
 			if method == "" {

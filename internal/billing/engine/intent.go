@@ -31,6 +31,7 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	if o.Method, o.Payer = method, payer; method == "" {
 		return e.park(ctx, s, t.today, billing.NoMethod)
 	}
+	t.endHold()
 	return t.bind(ctx, o)
 }
 
@@ -58,8 +59,8 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write)
 	}
 	tag := processor.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.Name.SKU,
 		Period: o.Period, Generation: o.Generation}
-	r := processor.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
-		Payer: o.Payer}
+	r := processor.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Price: o.Price.Text(),
+		Method: o.Method, Payer: o.Payer}
 	// open repeats the request after a lost answer. The idempotency key makes this harmless for a
 	// day. Later, the repeated request creates an orphan.
 	gated := processor.WithGate(ctx, t.w.Charging.Check)
@@ -144,6 +145,9 @@ func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string 
 	}
 	if sku := s.SKUOf(o); sku != s.Name.SKU {
 		more = append(more, "sku", sku)
+	}
+	if text := o.Price.Text(); text != "" { // a retry with another price is another intent
+		more = append(more, "price", text)
 	}
 	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
 }

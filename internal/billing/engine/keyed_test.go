@@ -299,6 +299,8 @@ func (w *world) stored(t *testing.T) string {
 			mustNot(t, err)
 			k := table.KeyOf(it)
 			switch {
+			case strings.HasPrefix(k.PK, "UNPAID#"): // the run's ID is random
+				lines = append(lines, "UNPAID "+k.SK+" "+it.Str(schema.State))
 			case strings.HasPrefix(k.PK, "RUN#"), k.PK == "KEYS", strings.HasPrefix(k.SK, "CHANGE#"):
 				lines = append(lines, k.PK+" "+it.Str(schema.Name)+" "+it.Str(schema.RevokedDate))
 			case strings.HasPrefix(k.PK, "KEY#"):

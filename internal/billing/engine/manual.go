@@ -264,8 +264,7 @@ func (t *manualRequest) checkAmount(owed money.Amount) error {
 	return billing.Invalid("amount", fmt.Sprintf("must be %s, which period %d owes (got %s)%s", owed, t.period, t.amount, problem))
 }
 
-// outside returns the receipt. The receipt's retention starts now, although the payment may be
-// older.
+// outside returns the receipt. Its retention starts now, although the payment may be older.
 func (t *manualRequest) outside(s *billing.Subscription, due civil.Date) *billing.Receipt {
 	rec := t.receipt(s, billing.External, t.amount, due, t.at, t.Note)
 	rec.Period, rec.Expires = t.period, expiry(t.Now(), t.cfg.ReceiptMonths)
@@ -273,8 +272,7 @@ func (t *manualRequest) outside(s *billing.Subscription, due civil.Date) *billin
 }
 
 // past settles a past period that ended unpaid. The processor must show that no one can pay the
-// period's intent any more. If the processor shows that the intent was paid, past adopts the
-// charge.
+// period's intent any more. If the intent was paid, past adopts the charge.
 func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]write, error) {
 	if t.ManualPayment.Period == nil { // the period was the due one at the first read
 		return nil, passed(s, t.period)
@@ -317,11 +315,8 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]wr
 // so there is never a third payment.
 func (t *manualRequest) again(ctx context.Context, s *billing.Subscription) ([]write, error) {
 	receipts, err := t.ReceiptsOf(ctx, s.Name, t.period)
-	if err != nil {
-		return nil, err
-	}
-	list, err := t.ReversalsOf(ctx, s.Account)
-	if err != nil {
+	list, failed := t.ReversalsOf(ctx, s.Account)
+	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	debt := reversal.DebtOf(receipts, list, s.ID, t.period)

@@ -34,6 +34,18 @@ const (
 	paged            // Confirm again, to create a page
 )
 
+// An origin tells whether the processor's subscription, from which Duesday takes over, has ended.
+type origin uint8
+
+const (
+	originNone    origin = iota // the subscription is not held
+	originUnasked               // it is held
+	originEnded                 // theirs has ended, and did not renew
+	originRenewed               // theirs has charged the period
+	originWaits                 // theirs has not ended yet, or it is not known
+	originGone                  // theirs ended before the boundary
+)
+
 // A methodCheck reports whether the account has received a payment method since the period was
 // opened.
 type methodCheck uint8
@@ -64,6 +76,7 @@ type situation struct {
 	untaxed     bool // the tax setting is on, and the subscription has no rate
 	taxed       bool // the period was parked for the missing rate, and no longer misses it
 	altered     bool // another tool has moved the row past the period's day; also set with a period open
+	origin      origin
 
 	// With a period open: the item's state.
 	past       bool // the open period is a past one, which Duesday collects, or an upgrade
@@ -115,6 +128,10 @@ const (
 	doParkUntaxed  // park, because the subscription has no tax rate
 	doUnpark       // make a parked subscription active, because its tax rate is there
 	doOpen         // OPEN and BIND
+	doAskOrigin    // look up the processor's subscription, then decide again
+	doVoidRenewed  // record the period as void, because the processor's subscription has charged it
+	doAwaitOrigin  // report the wait for the end of the processor's subscription
+	doParkOrigin   // park, because the processor's subscription ended early
 	doAskToPay     // open the period without an intent, and ask the customer to pay
 	doReopen       // check that the past period's last intent is cancelled, then OPEN and BIND
 
@@ -180,6 +197,8 @@ func nextClosed(x situation) action {
 		return doOpenUpgrade
 	case x.parked() && x.taxed:
 		return doUnpark
+	case x.parked() && x.trigger == byRun && x.due && !x.paidOff && !x.cancelAtEnd && (x.origin == originUnasked || x.origin == originRenewed):
+		return nextHeld(x) // theirs may have charged the period meanwhile
 	case x.parked():
 		return doReportParked
 	case x.paidOff, x.status != billing.Active && x.status != billing.ParkedState:
@@ -190,6 +209,8 @@ func nextClosed(x situation) action {
 		return doLapse
 	case x.trigger == byPerson && (x.charged || x.byWire):
 		return doNothing // a person charges one period at a time, and no period paid by wire
+	case x.origin > originEnded, x.origin == originUnasked:
+		return nextHeld(x)
 	case x.trigger == byRun && x.altered:
 		return doParkAltered
 	case x.trigger == byRun && x.overload:
@@ -200,6 +221,19 @@ func nextClosed(x situation) action {
 		return doAskToPay
 	}
 	return doOpen
+}
+
+// nextHeld decides about the first due period of a subscription that the processor ran before.
+func nextHeld(x situation) action {
+	switch x.origin {
+	case originUnasked:
+		return doAskOrigin
+	case originRenewed:
+		return doVoidRenewed
+	case originGone:
+		return doParkOrigin
+	}
+	return doAwaitOrigin
 }
 
 // nextByWire decides about an open period that the customer was asked to pay by wire. The period

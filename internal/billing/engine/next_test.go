@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write golden files anew")
 
 // actionNames are the actions as testdata/next.golden has them, in their order.
-var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "park untaxed", "unpark", "open", "ask to pay", "reopen",
+var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "park untaxed", "unpark", "open", "ask origin", "void renewed", "await origin", "park origin", "ask to pay", "reopen",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
 	"decline", "decline last", "decline parked", "decline use method", "decline fallback", "report awaited", "report canceling",
@@ -46,9 +46,11 @@ func vary(flags []*bool, do func()) {
 func eachClosed(do func(situation)) {
 	for _, by := range triggers {
 		for _, status := range statuses {
-			x := situation{trigger: by, status: status}
-			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.unfinished,
-				&x.byWire, &x.untaxed, &x.taxed}, func() { do(x) })
+			for o := range originGone + 1 {
+				x := situation{trigger: by, status: status, origin: o}
+				vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.unfinished,
+					&x.byWire, &x.untaxed, &x.taxed}, func() { do(x) })
+			}
 		}
 	}
 }
@@ -182,6 +184,11 @@ func TestNext_Promise(t *testing.T) {
 			if !x.untaxed || x.marked || x.unfinished || !x.due || x.paidOff || x.cancelAtEnd || x.trigger.finishes() {
 				t.Fatalf("parked: %+v", x)
 			}
+		case doAskOrigin, doVoidRenewed, doAwaitOrigin, doParkOrigin:
+			if want := map[action]origin{doAskOrigin: originUnasked, doVoidRenewed: originRenewed, doAwaitOrigin: originWaits, doParkOrigin: originGone}; x.origin != want[a] ||
+				x.marked || x.unfinished || !x.due || x.paidOff || x.cancelAtEnd || x.trigger.finishes() {
+				t.Fatalf("%v: %+v", a, x)
+			}
 		case doUnpark:
 			if !x.taxed || x.status != billing.ParkedState || x.marked || x.unfinished || x.trigger != byRun {
 				t.Fatalf("unparked: %+v", x)
@@ -193,6 +200,9 @@ func TestNext_Promise(t *testing.T) {
 		case doOpen, doAskToPay:
 			if x.byWire != (a == doAskToPay) {
 				t.Fatalf("%v: %+v", a, x)
+			}
+			if x.origin != originNone && x.origin != originEnded {
+				t.Fatalf("opened beside the processor's subscription: %+v", x)
 			}
 			if x.untaxed {
 				t.Fatalf("opened without a tax rate: %+v", x)

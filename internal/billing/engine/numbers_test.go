@@ -213,6 +213,22 @@ func TestNumbers_AfterALoss(t *testing.T) {
 	}
 }
 
+// TestNumbers_NothingLost: reconcile begins a new series also in a store that lacks no charge, because the store that it
+// replaces may have given numbers to refunds and manual payments.
+func TestNumbers_NothingLost(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.create(one("2024-01-31"))
+	w.daily("2024-01-31")
+	w.drain(t)
+	adopted, err := w.start().Reconcile(t.Context())
+	if mustNot(t, err); adopted != 0 {
+		t.Fatalf("%d charges were adopted", adopted)
+	}
+	w.daily("2024-02-29")
+	w.drain(t)
+	equal(t, w.given(t), []string{"R-2024-000001", "R-2024B-000001"})
+}
+
 func TestNumbers_Declined(t *testing.T) {
 	for _, v := range declinedNumber(planted{}) {
 		t.Error(v)

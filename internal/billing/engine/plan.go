@@ -46,17 +46,16 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 
 // Plans returns the service that changes the plans of all subscriptions with an SKU.
 func (e *Engine) Plans() *planchange.Service {
-	terms := func(s *billing.Subscription, c billing.Change, today civil.Date) ([]store.Write, error) {
-		mail, err := e.changeTerms(s, c, today)
-		return e.withSums(mail, nil, nil), err
-	}
-	commit := func(ctx context.Context, n billing.Name, decide planchange.Decision) error {
-		_, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
-			writes, err := decide(s, today)
-			return plain(writes...), err
-		})
-		return err
-	}
-	today := func(s *billing.Subscription) civil.Date { return s.Today(e.day, e.Now()) }
-	return planchange.New(e.Records, today, terms, commit)
+	return &planchange.Service{Records: e.Records, Today: func(s *billing.Subscription) civil.Date { return s.Today(e.day, e.Now()) },
+		Terms: func(s *billing.Subscription, c billing.Change, today civil.Date) ([]store.Write, error) {
+			mail, err := e.changeTerms(s, c, today)
+			return e.withSums(mail, nil, nil), err
+		},
+		Commit: func(ctx context.Context, n billing.Name, decide planchange.Decision) error {
+			_, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
+				writes, err := decide(s, today)
+				return plain(writes...), err
+			})
+			return err
+		}}
 }

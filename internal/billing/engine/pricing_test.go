@@ -199,8 +199,8 @@ func quantityAtOnce(_ *world, s store.Store) store.Store {
 	}}
 }
 
-// TestAudit_Prices: the audit finds a receipt whose amount is not what its price says, and a discount on a period
-// that is not one of its own.
+// TestAudit_Prices: the audit finds a receipt whose amount is not what its price says, a discount on a period
+// that is not one of its own, and a price that is not the charge's, or is gone.
 func TestAudit_Prices(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) {
@@ -230,10 +230,14 @@ func TestAudit_Prices(t *testing.T) {
 		"other period":   func(it *store.Item) { it.Set("discount_from", store.Int(1)) },
 		"other quantity": func(it *store.Item) { it.Set("quantity", store.Int(3)) },
 		"not readable":   func(it *store.Item) { it.Set("discount", store.S("some")) },
+		"other tax":      func(it *store.Item) { it.Set("tax", store.S("inclusive")); it.Set("tax_rate", store.S("0")) },
+		"gone":           func(it *store.Item) { *it = nil },
 	} {
 		x, changed := receipt.Get(schema.Price).Map().Clone(), receipt.Clone()
 		change(&x)
-		changed.Set(schema.Price, store.M(x))
+		if changed.Set(schema.Price, store.M(x)); x == nil {
+			changed.Remove(schema.Price)
+		}
 		mustNot(t, w.spy.mem.Commit(ctx, store.Put(w.tables.RecurringPayments.Name, changed)))
 		if got := kinds(); !slices.ContainsFunc(got, func(kind string) bool { return kind == "price differs" || strings.HasPrefix(kind, "unreadable") }) {
 			t.Errorf("%s: %v", name, got)

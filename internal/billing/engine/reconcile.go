@@ -34,10 +34,8 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(lost) > 0 {
-		if err := numbering.BeginSince(ctx, e.Records); err != nil {
-			return 0, err
-		}
+	if err := numbering.BeginSince(ctx, e.Records); err != nil { // the store may have lost numbers without a charge
+		return 0, err
 	}
 	var failed []error
 	for at := range refused {
@@ -194,7 +192,7 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in proc
 		o := &billing.OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount,
 			Price: s.PriceOf(s.Period), Method: s.Method, Due: due, Attempt: 1, Opened: e.Now()}
 		if s.NextOpen() != nil {
-			o.Attempts = s.Open.Attempts
+			o.Attempts, o.Declined = s.Open.Attempts, s.Open.Declined
 		}
 		s.Open = o
 	}

@@ -39,15 +39,16 @@ func Outcomes() []Outcome {
 // A Result is the outcome of one period.
 type Result struct {
 	billing.Name
-	SKU     string // what the period is for
-	Period  int
-	Outcome Outcome
-	Amount  money.Amount
-	Due     civil.Date
-	Reason  string
-	Retry   civil.Date // the next attempt's day, set for OutcomeRetry
-	First   bool       // the period was first declined on this day
-	New     bool       // arose since the last run ended; otherwise that run already reported the wait
+	SKU      string // what the period is for
+	Period   int
+	Outcome  Outcome
+	Amount   money.Amount
+	Due      civil.Date
+	Reason   string
+	Retry    civil.Date // the next attempt's day, set for OutcomeRetry
+	First    bool       // the period was first declined on this day
+	Customer bool       // OutcomePending: until the customer acts
+	New      bool       // arose since the last run ended; otherwise that run already reported the wait
 }
 
 // resultOf returns a result for the subscription's open period, or for the next period to be paid
@@ -55,6 +56,7 @@ type Result struct {
 func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	r := &Result{Name: s.Name, SKU: s.SKU, Period: s.Period, Outcome: outcome, Amount: s.AmountOf(s.Period), Reason: reason}
 	r.Due, _ = s.Due()
+	r.Customer = outcome == OutcomePending && (reason == awaitsCustomer || reason == billing.NoMethod || s.Open != nil && s.Open.ByWire())
 	if o := s.Open; o != nil {
 		r.SKU, r.Period, r.Amount, r.Due = s.SKUOf(o), o.Period, o.Amount, o.Due
 	}

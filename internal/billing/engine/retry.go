@@ -86,6 +86,9 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 			At: t.in.Changed})
 		o.First = cmp.Or(o.First, t.today)
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
+		if a != doDeclineLast && !s.Beside() { // else the commit that ends the period adds it, with its mail
+			o.Declined = declined(s, o.Declined, o)
+		}
 	case doUseMethod:
 		o.Base, o.State = t.in.Latest, ""
 	case doRetryOvertaken: // a dead worker may have sent the previous attempt with either method

@@ -2,10 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
@@ -159,4 +162,94 @@ func TestForget(t *testing.T) {
 	left(4) // nor does a second one
 	mustNot(t, e.SetCharging(t.Context(), true, ""))
 	left(2)
+}
+
+// TestRunRecord_Amounts: the record has the count and the amounts of each outcome, and of the pending periods that
+// wait for the customer. An older build's record has no amounts but those paid.
+func TestRunRecord_Amounts(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.records = true
+	for id, method := range map[string]string{"paid": "pm_card_visa", "retry": "pm_card_visa_chargeDeclined", "failed": "pm_card_visa_chargeDeclinedLostCard",
+		"action": "pm_card_authenticationRequired", "none": "", "bank": "pm_sandbox_processing"} {
+		w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Account, n.ID, n.Method = "a-"+id, id, method }))
+	}
+	w.create(one("2024-01-31", func(n *billing.NewSubscription) {
+		n.Account, n.Amount, n.Collection = "a-wire", usd(700), billing.ByWire
+	}))
+	w.start().run(civil.Date{})
+	e := w.start()
+	runs, err := job.Latest(t.Context(), e.Engine, billing.Payments, 1)
+	mustNot(t, err)
+	r := runs[0]
+	for outcome, want := range map[engine.Outcome]string{engine.OutcomeRetry: "1 [12.99 USD]", engine.OutcomeFailed: "1 [12.99 USD]", engine.OutcomePending: "3 [38.97 USD]",
+		billing.AwaitsCustomer: "0 [25.98 USD]", engine.OutcomeAsked: "1 [7.00 USD]", engine.OutcomePaid: "1 []"} {
+		sums := r.Unpaid[outcome]
+		if got := fmt.Sprint(r.Counts[outcome], slices.Collect(sums.All())); got != want {
+			t.Errorf("%s: %s, want %s", outcome, got, want)
+		}
+	}
+	if r.Due() != 7 || r.Awaited != 2 || fmt.Sprint(slices.Collect(r.Amounts.All())) != "[12.99 USD]" {
+		t.Errorf("%d due: %+v", r.Due(), r)
+	}
+	if a, err := e.Audit(t.Context(), func(int64) {}); err != nil || !a.OK {
+		t.Errorf("the audit: %+v, %v", a, err)
+	}
+	for it, err := range e.LatestRuns(t.Context(), billing.Payments, 1) {
+		mustNot(t, err)
+		mustNot(t, e.Store.Commit(t.Context(), store.Update(e.Table, store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}, nil, []string{schema.UnpaidAmounts})))
+	}
+	if old, err := e.Run(t.Context(), billing.Payments, r.ID); err != nil || old.Unpaid != nil || old.Counts[engine.OutcomeRetry] != 1 {
+		t.Errorf("a record without them: %+v, %v", old, err)
+	}
+}
+
+// TestUnpaid_EachFault: the process dies, or an answer is lost, at each point of a run. The list of the run whose end is recorded,
+// which may be the next one, has each period that the run counts as unpaid.
+func TestUnpaid_EachFault(t *testing.T) {
+	ctx, listed := context.Background(), 0
+	for _, crash := range []bool{true, false} {
+		for point := 1; ; point++ {
+			w := newWorld("2024-01-31T09:00", planted{})
+			w.records = true
+			sub := one("2024-01-31")
+			sub.Method = "pm_card_visa_chargeDeclined"
+			w.create(sub)
+			p := w.start(fault{point, crash})
+			p.run(civil.Date{})
+			struck := p.faults.struck()
+			p = w.start()
+			runs, err := job.Latest(ctx, p.Engine, billing.Payments, 1)
+			mustNot(t, err)
+			if len(runs) == 0 || runs[0].Ended.IsZero() {
+				w.set("2024-01-31T10:00")
+				p.run(civil.Date{})
+				runs, err = job.Latest(ctx, p.Engine, billing.Payments, 1)
+				mustNot(t, err)
+			}
+			unpaid := 0
+			for outcome, n := range runs[0].Counts {
+				if outcome != engine.OutcomePaid {
+					unpaid += n
+				}
+			}
+			list := 0
+			for u, err := range job.ListUnpaid(ctx, p.Records, runs[0].ID, "") {
+				mustNot(t, err)
+				if u.Outcome != engine.OutcomeRetry || u.Amount.String() != "12.99 USD" || u.Retry != date("2024-02-01") {
+					t.Errorf("crash %t at %d: %+v", crash, point, u)
+				}
+				list++
+			}
+			if list != unpaid {
+				t.Errorf("crash %t at %d: %d periods in the list, and %d counted", crash, point, list, unpaid)
+			}
+			listed += list
+			if !struck {
+				break
+			}
+		}
+	}
+	if listed < 5 {
+		t.Errorf("only %d periods listed", listed)
+	}
 }

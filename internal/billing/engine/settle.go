@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/kept"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/reversal"
 	"github.com/duesday/duesday/internal/billing/tax"
@@ -69,7 +70,7 @@ func goesOn(s *billing.Subscription, today civil.Date) bool {
 func (e *Engine) bookCharge(s *billing.Subscription, in processor.Intent, period int, sku string, due civil.Date,
 	was *billing.EndedPeriod, today civil.Date) []write {
 	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
-	rec.Period, rec.SKU, s.LastCharge = period, sku, in.Ref
+	rec.Period, rec.SKU, rec.Price, s.LastCharge = period, sku, price.ReadText(in.Price, period, in.Amount), in.Ref
 	return e.book(s, rec, was, today)
 }
 
@@ -80,17 +81,25 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billin
 	past := rec.Period < s.Period
 	s.Explain(rec, was)
 	months, known := kept.Months(s.Kept, rec.Period)
+	var o *billing.OpenPeriod
 	if s.Open != nil && s.Open.Period == rec.Period && len(s.Open.Attempts) > 0 {
-		rec.Recovered = billing.RecoveredDecline
-	}
-	if past && was != nil {
-		rec.Recovered = cmp.Or(report.Recovery(was, rec), rec.Recovered)
+		o, rec.Recovered = s.Open, billing.RecoveredDecline
 	}
 	switch {
-	case !past:
-		s.Kept = kept.Note(s.Kept, s.Period, e.cfg.ReceiptMonths)
-	case known:
+	case past && was != nil:
+		rec.Recovered, rec.Declined = cmp.Or(report.Recovery(was, rec), rec.Recovered), declined(s, was.Declined, o)
+	case !past && o != nil:
+		rec.Declined = declined(s, o.Declined, o)
+	}
+	if past && known {
 		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
+	} else if months = e.cfg.ReceiptMonths; !past {
+		s.Kept = kept.Note(s.Kept, s.Period, months)
+	}
+	for _, x := range report.BeforeReceipt(rec) { // a clock was ahead if it is later than the payment
+		if least := expiry(x.At, months); !rec.Expires.IsZero() && rec.Expires.Before(least) {
+			rec.Expires = least
+		}
 	}
 	rec.Expires = tax.Keep(rec.Price, rec.Processed, rec.Expires)
 	others := append(e.notice(outbox.KindReceipt, s, nil, rec), e.putReceipt(rec))
@@ -112,6 +121,9 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billin
 func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (others []write) {
 	s.Open = nil
 	s.EndUpgrade("its period has ended")
+	if s.Held() {
+		s.SetTakeover(func(k *billing.Takeover) { k.Waits = civil.Date{} })
+	}
 	if s.Period++; s.Upgrade != nil && s.Upgrade.Period < s.Period-1 {
 		s.Upgrade = nil
 	}
@@ -255,6 +267,9 @@ func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason st
 	p.Generation = s.NextGeneration()
 	if o != nil {
 		p.Amount, p.Price, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Price, o.Ref, o.Generation, o.Attempts, o.Due
+		if ending != billing.EndParked { // its open period stays
+			p.Declined = declined(s, o.Declined, o)
+		}
 	}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -97,41 +98,67 @@ func (s *simulation) rate(p *process, sub *billing.Subscription) bool {
 }
 
 // taxes checks that each receipt's net amount and tax are its total, that no period was charged without a rate, and
-// that the report has the receipts' sums.
+// that the report has the receipts' sums, whose totals are those of its months.
 func (s *simulation) taxes() {
 	w, ctx := s.w, context.Background()
-	want, got := map[report.TaxOf][4]int64{}, map[report.TaxOf][4]int64{}
+	want, got, rated := map[report.TaxOf][4]int64{}, map[report.TaxOf][4]int64{}, s.taxed()
 	for _, a := range w.accounts() {
 		for r, err := range w.start().GetReceiptsByAccount(ctx, a.ID) {
-			switch {
-			case err != nil:
+			if err != nil {
 				w.violate("receipts of %s: %v", a.ID, err)
+				continue
+			}
+			day := civil.Today(r.Processed, time.UTC)
+			of, net, levied := report.TaxOf{Month: day.AddDays(1 - day.In(time.UTC).Day()), Currency: r.Amount.Currency()}, int64(0), int64(0)
+			switch {
 			case r.Price != nil && r.Price.Terms.Tax.Mode != price.Untaxed:
 				x, t := r.Price, r.Price.Terms.Tax
-				if x.Net.Minor()+x.Tax.Minor() != r.Amount.Minor() {
+				net, levied, rated = x.Net.Minor(), x.Tax.Minor(), true
+				if net+levied != r.Amount.Minor() {
 					w.violate("%s period %d: net %s and tax %s are not %s", r.Name, r.Period, x.Net, x.Tax, r.Amount)
 				}
-				day := civil.Today(r.Processed, time.UTC)
-				of := report.TaxOf{Month: day.AddDays(1 - day.In(time.UTC).Day()), Country: t.Country, Rate: t.Rate, Note: t.Note, Currency: r.Amount.Currency()}
-				sum := want[of]
-				want[of] = [4]int64{sum[0] + 1, sum[1] + x.Net.Minor(), sum[2] + x.Tax.Minor(), sum[3] + r.Amount.Minor()}
+				of.Rated, of.Country, of.Rate, of.Note = true, t.Country, t.Rate, t.Note
+				s.did["taxed receipts"]++
+			case r.Kind == billing.Imported:
+				continue
 			case s.taxed() && r.Kind == billing.Charged:
 				w.violate("%s period %d was charged without a rate", r.Name, r.Period)
 			}
+			sum := want[of]
+			want[of] = [4]int64{sum[0] + 1, sum[1] + net, sum[2] + levied, sum[3] + r.Amount.Minor()}
 		}
+	}
+	if !rated {
+		clear(want)
 	}
 	rep, err := w.start().Report(ctx, report.Query{From: date("2023-11-01"), To: w.today(), Days: 30, Progress: func(int64) {}})
 	if err != nil {
 		w.violate("report: %v", err)
 		return
 	}
+	type month struct {
+		civil.Date
+		money.Currency
+	}
+	differ := map[month][2]int64{} // the journal's payments and reversals, less those of the taxes
+	if rated {
+		for _, x := range rep.Months {
+			differ[month{x.First, x.Outstanding.Currency()}] = [2]int64{x.Sums[report.Collected].Minor() + x.Sums[report.Outside].Minor(), x.Sums[report.Refunded].Minor()}
+		}
+	}
 	for _, x := range rep.Taxes {
+		of := month{x.Month, x.Currency}
+		differ[of] = [2]int64{differ[of][0] - x.Gross.Minor(), differ[of][1] - x.Refunded.Minor()}
 		if x.Receipts > 0 {
 			got[x.TaxOf] = [4]int64{int64(x.Receipts), x.Net.Minor(), x.Tax.Minor(), x.Gross.Minor()}
+		}
+	}
+	for of, by := range differ {
+		if by != [2]int64{} {
+			w.violate("the month's payments and reversals in %v differ from the taxes' by %v", of, by)
 		}
 	}
 	if !maps.Equal(want, got) {
 		w.violate("the report's taxes are %v, and the receipts' %v", got, want)
 	}
-	s.did["taxed receipts"] += len(want)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -98,6 +100,44 @@ func TestSkipUntil_Parked(t *testing.T) {
 		t.Errorf("%q; %s", w.unpaid(n), w.describe(n))
 	}
 	w.report(t)
+}
+
+// TestSkipUntil_DuringARun: a walk that meets a declined period again, because a request to skip it was interrupted in
+// between and has moved its row to the next date, counts it once. It ends the period, or leaves it to the next run if the
+// processor does not answer.
+func TestSkipUntil_DuringARun(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		endings, lost := []string{"0 skipped"}, 9
+		if !answers {
+			endings, lost = nil, 99
+		}
+		w := newWorld("2024-01-31T23:00", planted{})
+		n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_card_visa_chargeDeclined" }))
+		p, asked := w.start(), false
+		p.running.Store(true)
+		var outcomes []engine.Outcome
+		r, err := job.Payments(t.Context(), p.Engine, job.Options{Workers: 1,
+			Each: func(r engine.Result) { outcomes = append(outcomes, r.Outcome) },
+			Progress: func(int64) {
+				defer func() { p.handled <- struct{}{} }()
+				if asked {
+					return
+				}
+				asked = true
+				w.goTo(date("2024-02-01"))
+				w.script.left = []scripted{{"lost", "cancel", lost}}
+				_, err := w.start().SkipUntil(context.Background(), n, date("2024-02-01"))
+				wantAny(t, err)
+				if answers {
+					w.script.left = nil
+				}
+			}})
+		mustNot(t, err)
+		equal(t, w.endings(n), endings)
+		if r.Due() != 1 || r.Counts[engine.OutcomeRetry] != 1 || !slices.Equal(outcomes, []engine.Outcome{engine.OutcomeRetry}) {
+			t.Errorf("%t: %v, due %d, %v", answers, r.Counts, r.Due(), outcomes)
+		}
+	}
 }
 
 // TestSkipUntil_Cut: with an intent that the bank still decides on, and more due periods than one commit

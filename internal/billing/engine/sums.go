@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
@@ -49,7 +50,7 @@ func (e *Engine) withoutGone(ctx context.Context, others []write) (there []write
 
 // writes returns the store's writes, with their sums.
 func (e *Engine) writes(s *billing.Subscription, others []write) []store.Write {
-	var sums []report.Sum
+	sums, _ := report.Parse(s.Adds)
 	var receipts []store.Key
 	first := ""
 	for _, w := range others {
@@ -58,7 +59,19 @@ func (e *Engine) writes(s *billing.Subscription, others []write) []store.Write {
 			receipts = append(receipts, billing.KeyOf(w.Item))
 		}
 	}
-	return e.withSums(others, sums, receipts, s.Account, first, strconv.FormatInt(s.Version, 10))
+	s.Adds = ""
+	return e.withSums(others, sums, receipts, s.Account, cmp.Or(first, s.Key().SK), strconv.FormatInt(s.Version, 10))
+}
+
+// declined returns what the first decline of the open period has added to the sums. was is what is stored of that. If
+// that is nothing and an attempt was declined, the next commit adds it. An upgrade adds nothing before it is paid,
+// because an unpaid one leaves no record.
+func declined(s *billing.Subscription, was string, o *billing.OpenPeriod) string {
+	if was != "" || o == nil || len(o.Attempts) == 0 || s.Upgrading() {
+		return was
+	}
+	s.Adds = report.Text([]report.Sum{report.SumAt(report.Declined, cmp.Or(o.Attempts[0].At, o.Opened), o.Amount)})
+	return s.Adds
 }
 
 // plain returns writes that add nothing to the sums.
@@ -70,8 +83,12 @@ func plain(writes ...store.Write) []write {
 	return all
 }
 
-// putReceipt returns the write of a new receipt.
+// putReceipt returns the write of a new receipt. An overpayment never expires, because it settles the
+// period if the charge is reversed.
 func (e *Engine) putReceipt(r *billing.Receipt) write {
+	if r.Kind == billing.Overpayment {
+		r.Expires = time.Time{}
+	}
 	it := r.Item()
 	return write{store.Put(e.Table, it, store.Absent()), report.OfReceipt(r), it.Str(schema.SK)}
 }

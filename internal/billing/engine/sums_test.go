@@ -125,7 +125,7 @@ func TestSums(t *testing.T) {
 	w.daily("2024-02-02")
 	w.refund(t, refund.Order{Name: named("a1"), Amount: usd(299)}, "once")
 	wantSums(t, w, map[string]string{
-		"2024-01-31 collected": "25.98 USD", "2024-01-31 failed": "12.99 USD", "2024-02-01 outside": "15.00 USD",
+		"2024-01-31 collected": "25.98 USD", "2024-01-31 declined": "25.98 USD", "2024-01-31 failed": "12.99 USD", "2024-02-01 outside": "15.00 USD",
 		"2024-02-01 collected": "12.99 USD", "2024-02-01 recovered": "12.99 USD", "2024-02-03 refunded": "2.99 USD"})
 }
 
@@ -135,20 +135,20 @@ func TestSums_AFailedPeriod(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))
 	w.daily("2024-02-01")
-	wantSums(t, w, map[string]string{"2024-01-31 failed": "12.99 USD"})
+	wantSums(t, w, map[string]string{"2024-01-31 declined": "12.99 USD", "2024-01-31 failed": "12.99 USD"})
 	charge := func() {
 		t.Helper()
 		_, err := w.start().ChargePeriod(t.Context(), n, engine.PeriodCharge{Period: 0})
 		mustNot(t, err)
 	}
 	charge()
-	wantSums(t, w, map[string]string{"2024-01-31 failed": "12.99 USD"})
+	wantSums(t, w, map[string]string{"2024-01-31 declined": "12.99 USD", "2024-01-31 failed": "12.99 USD"})
 	w.tomorrow()
 	good := "pm_card_visa"
 	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: &good})
 	mustNot(t, err)
 	charge()
-	wantSums(t, w, map[string]string{"2024-01-31 failed": "12.99 USD", "2024-02-03 collected": "12.99 USD",
+	wantSums(t, w, map[string]string{"2024-01-31 declined": "12.99 USD", "2024-01-31 failed": "12.99 USD", "2024-02-03 collected": "12.99 USD",
 		"2024-02-03 recovered": "12.99 USD"})
 }
 
@@ -288,7 +288,7 @@ func TestSums_AnIllegibleSum(t *testing.T) {
 	r, err := w.start().Verify(t.Context())
 	mustNot(t, err)
 	correct(t, w, r)
-	wantSums(t, w, map[string]string{"2024-01-31 collected": "25.98 USD", "2024-01-31 failed": "12.99 USD"})
+	wantSums(t, w, map[string]string{"2024-01-31 collected": "25.98 USD", "2024-01-31 declined": "12.99 USD", "2024-01-31 failed": "12.99 USD"})
 }
 
 // TestSums_AClockThatWasAhead: sums of years ahead are compared like any others, so a right one is no

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
@@ -268,6 +269,50 @@ func TestTakenBack_LongAfter(t *testing.T) {
 	if p, err = w.start().Prove(ctx, n, 0); err != nil || !p.Alarm || !strings.Contains(p.Why, "paid twice") {
 		t.Errorf("the proof: %v, %t, %s", err, p.Alarm, p.Why)
 	}
+}
+
+// TestTakenBack_Overpaid: the charge goes back to a customer who paid otherwise, too. The overpayment settles the
+// period, also when the receipt of the charge has expired, and nobody records a third payment.
+func TestTakenBack_Overpaid(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("2024-01-31T09:00", planted{proc: gives})
+	n := w.create(one("2024-01-31", method("pm_card_authenticationRequired")))
+	w.start().run(civil.Date{})
+	ref := w.sub(n).Open.Ref
+	mustNot(t, w.box.Authenticate(ref))
+	over, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(0), Note: "wire 41"})
+	if mustNot(t, err); over.Receipt.Kind != billing.Overpayment {
+		t.Fatalf("the receipt is %+v", over.Receipt)
+	}
+	settled := func(notes int, part string) {
+		t.Helper()
+		_, err := w.start().CreateReceipt(w.keyed(ctx, "wire 42"), n, engine.ManualPayment{Period: new(0), Note: "wire 42"})
+		wantErr(t, err, billing.ErrState)
+		wantText(t, err, "period 0 is paid")
+		p, err := w.start().Prove(ctx, n, 0)
+		if mustNot(t, err); p.State != proof.Paid || p.Alarm || !strings.Contains(p.Why, part) {
+			t.Errorf("the proof: %s, %t, %s", p.State, p.Alarm, p.Why)
+		}
+		rep, err := w.start().Verify(ctx)
+		if mustNot(t, err); len(rep.Problems) > 0 || len(rep.Notes) != notes {
+			t.Errorf("the audit: %+v, notes %+v", rep.Problems, rep.Notes)
+		}
+		w.report(t)
+	}
+	settled(1, "A manual payment came in addition: return one of them.")
+	w.newMethod(n, "pm_card_visa")
+	w.daily("2024-10-31")
+	found, err := w.start().ReceiptsOf(ctx, n, 0)
+	if mustNot(t, err); len(found) != 1 || found[0].Kind != billing.Overpayment {
+		t.Fatalf("receipts that have not expired: %v", found)
+	}
+	settled(1, "A manual payment came in addition: return one of them.")
+	r := w.makeReturn(t, processor.Disputed, ref, 1299, processor.ReversalSucceeded)
+	w.mustCollect(t, 1)
+	settled(0, "The whole charge was reversed, and the manual payment settles the period.")
+	mustNot(t, w.sandbox().MoveReversal(r.ID, processor.ReversalFailed)) // the appeal is won
+	w.mustCollect(t, 1)
+	settled(1, "A manual payment came in addition: return one of them.")
 }
 
 // TestTakenBack_InPart: a part of the payment back is no reason for another payment of the whole.

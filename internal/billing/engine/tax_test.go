@@ -304,3 +304,32 @@ func TestTax_Kept(t *testing.T) {
 	equal(t, kept, []string{"2024-01-31 until 2024-07-31", "2024-03-02 until 2034-03-02"})
 	w.report(t)
 }
+
+// TestTax_ToldAtOpen: the processor keeps the price with the intent. If the rate changes before a request whose answer
+// was lost is repeated, the repeated one opens another intent, because the first one has another price.
+func TestTax_ToldAtOpen(t *testing.T) {
+	w, n := untaxed(func(n *billing.NewSubscription) {
+		n.Terms.Tax = price.Tax{Mode: price.Inclusive, Rate: 190_000}
+	})
+	w.script.left = []scripted{{"unknown", "open", 9}}
+	w.start().run(civil.Date{})
+	if s := w.sub(n); s.Open != nil || s.Status != billing.Active {
+		t.Fatal(w.describe(n))
+	}
+	w.script.left = nil
+	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Tax: &tax.Change{Rate: new("7")}})
+	mustNot(t, err)
+	w.start().run(civil.Date{})
+	equal(t, w.prices(t, n), []string{"0 12.14+0.85 at 7"})
+	told := map[string]string{}
+	for _, e := range w.ledger() {
+		p := price.ReadText(e.Price, e.Tag.Period, e.Amount)
+		if p == nil {
+			t.Fatalf("%+v", e)
+		}
+		told[p.Terms.Tax.Rate.String()] = string(e.State)
+	}
+	if told["19"] != "opened" && told["19"] != "canceled" || told["7"] != "succeeded" {
+		t.Error(told)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/upgrade"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 )
 
 // This file charges the next period now for another plan. The protocol treats the open period like a past
@@ -73,13 +74,8 @@ func (e *Engine) UpgradeNow(ctx context.Context, n billing.Name, o upgrade.Order
 		return a, err
 	}
 	off := e.mayCollect(ctx, s) // a repeated request can have nothing left to do
-	asked := billing.KeyedRequest{Name: s.Name, Kind: billing.KeyedUpgrade, Period: billing.AnyPeriod}
-	if o.SKU != nil {
-		asked.Note = *o.SKU
-	}
-	if o.Amount != nil {
-		asked.Amount = *o.Amount
-	}
+	asked := billing.KeyedRequest{Name: s.Name, Kind: billing.KeyedUpgrade, Period: billing.AnyPeriod,
+		Note: *cmp.Or(o.SKU, new("")), Amount: *cmp.Or(o.Amount, new(money.Amount))}
 	w := work{trigger: byPerson, upgrade: true}
 	a.Subscription, err = e.changeUnless(ctx, s.Name, func() (bool, error) {
 		before, err := e.Keyed(ctx, &asked)

@@ -25,6 +25,7 @@ func (t *turn) askToPay(ctx context.Context) (step, error) {
 		return e.park(ctx, s, t.today, err.Error())
 	}
 	o.PayBy = e.payBy(s, due, t.today)
+	t.endHold()
 	s.Open, s.NextPayment = o, o.PayBy
 	r := resultOf(s, OutcomeAsked, awaitsPayment(s.Open))
 	return step{result: r}, e.put(ctx, s, e.notice(outbox.KindPaymentRequest, s, s.Open, nil)...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -65,13 +67,23 @@ func Find(ctx context.Context, e *engine.Engine, kind billing.Kind, id string) (
 // Latest returns at most limit runs, the most recently started first. The runs are those of the
 // latest business days and the active runs. An empty kind returns both kinds.
 func Latest(ctx context.Context, e *engine.Engine, kind billing.Kind, limit int) ([]*Report, error) {
-	var all []*Report
+	all, err := reports(ctx, e, kind, func(k billing.Kind) iter.Seq2[*billing.Run, error] { return e.Runs(ctx, k, limit) })
+	return all[:min(limit, len(all))], err
+}
+
+// Since returns the kind's runs of the business day and later ones, the most recently started first.
+func Since(ctx context.Context, e *engine.Engine, kind billing.Kind, day civil.Date) ([]*Report, error) {
+	return reports(ctx, e, kind, func(k billing.Kind) iter.Seq2[*billing.Run, error] { return e.RunsSince(ctx, k, day) })
+}
+
+// reports returns the recorded runs of each kind, and the active ones, the most recently started first.
+func reports(ctx context.Context, e *engine.Engine, kind billing.Kind, recorded func(billing.Kind) iter.Seq2[*billing.Run, error]) (all []*Report, err error) {
 	for _, k := range kinds(kind) {
 		busy, known, err := worker.Busy(ctx, e.Sharing.Claims, k)
 		if err != nil {
 			return nil, err
 		}
-		for r, err := range e.Runs(ctx, k, limit) {
+		for r, err := range recorded(k) {
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +104,7 @@ func Latest(ctx context.Context, e *engine.Engine, kind billing.Kind, limit int)
 	slices.SortFunc(all, func(a, b *Report) int {
 		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
 	})
-	return all[:min(limit, len(all))], nil
+	return all, nil
 }
 
 func kinds(kind billing.Kind) []billing.Kind {

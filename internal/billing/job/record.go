@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -14,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -27,7 +29,8 @@ func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index stri
 	if err != nil {
 		return nil, err
 	}
-	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int)}
+	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int), tried: make(map[billing.Name]int),
+		unpaid: make(map[string]*Unpaid)}
 	r := &j.report
 	r.Run, r.DryRun = *NewRun(ctx, e, kind, o.Date), o.DryRun
 	r.ID, r.Settings = cmp.Or(o.ID, r.ID), e.SettingsNote()
@@ -41,7 +44,7 @@ func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index stri
 func NewRun(ctx context.Context, e *engine.Engine, kind billing.Kind, date civil.Date) *billing.Run {
 	now := e.Now()
 	r := &billing.Run{Kind: kind, Date: cmp.Or(date, civil.Of(now)), Process: worker.ThisProcess(), Started: now, Seen: now,
-		Counts: make(map[engine.Outcome]int)}
+		Counts: make(map[engine.Outcome]int), Unpaid: make(map[engine.Outcome]money.Totals)}
 	if c := call.Of(ctx); c != nil {
 		r.Actor = c.Actor
 	}
@@ -83,11 +86,32 @@ func (j *job) keep(ctx context.Context) (stop func(), err error) {
 		return func() {}, nil
 	}
 	always := context.WithoutCancel(ctx) // a write that the caller cancels could still land after the final write
-	write := func() error { return j.e.Store.Commit(always, j.now()) }
+	write := func() error {
+		err := j.e.Store.Commit(always, j.now())
+		j.list(always)
+		return err
+	}
 	if err := write(); err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrThrottled) {
 		return nil, fmt.Errorf("recording the run: %w", err)
 	}
 	return j.e.Sharing.Ticker.Every(recordEvery, func() { _ = write() }), nil // the next write replaces one that failed
+}
+
+// list records what the run has left unpaid since the last call. What the store may take later, the next call repeats. An
+// error is only logged: the counts are right without the list.
+func (j *job) list(ctx context.Context) {
+	j.mu.Lock()
+	some := j.unpaid
+	j.unpaid = map[string]*Unpaid{}
+	j.mu.Unlock()
+	err := recordUnpaid(ctx, j.e.Records, j.report.ID, j.report.Started, some)
+	if err != nil {
+		j.mu.Lock()
+		maps.Copy(some, j.unpaid)
+		j.unpaid = some
+		j.mu.Unlock()
+		j.e.Log.WarnContext(ctx, "the run's list of unpaid periods is incomplete", "run", j.report.ID, "error", err)
+	}
 }
 
 // now returns the write that stores the run's current record.
@@ -110,6 +134,7 @@ func (j *job) record(ctx context.Context, failed error) error {
 	case failed != nil:
 		r.Reason = secret.MaskCards(failed.Error())
 	}
+	j.list(ctx)
 	end := append(e.RunEnd(ctx, &r.Run, j.told), j.now())
 	if e.RunEnded != nil {
 		rows, err := e.RunEnded(ctx, &r.Run)

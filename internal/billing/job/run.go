@@ -85,9 +85,12 @@ type job struct {
 	mu     sync.Mutex
 	report Report                 // mu guards its counts and amounts
 	left   map[billing.Name][]int // counted periods that are left for the next run; guarded by mu
+	tried  map[billing.Name]int   // period that was last counted as OutcomeRetry; guarded by mu
 	unread civil.Date             // the oldest date with an unreadable row; guarded by mu
 	errs   []error                // the first few errors; guarded by mu
 	failed int                    // guarded by mu
+	unpaid map[string]*Unpaid     // by place, not recorded yet; guarded by mu
+	listed int                    // of the unpaid, recorded or not; guarded by mu
 }
 
 // Payments runs the daily payment job. It charges every period due up to the day, and advances
@@ -244,21 +247,55 @@ func (j *job) add(r engine.Result) {
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	case r.Outcome == engine.OutcomeFailed: // the next run collects the period if there is a new method
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
-	}
-	if j.report.Counts[r.Outcome]++; r.First {
-		j.report.Declined++
+	case r.Outcome == engine.OutcomeRetry:
+		j.tried[r.Name] = r.Period
 	}
 	if r.New && (r.Outcome == engine.OutcomePending || r.Outcome == engine.OutcomePaid && r.Reason != "") {
 		j.report.Waits++ // a period that was paid twice waits for a person
 	}
-	if r.Outcome == engine.OutcomePaid || (j.report.DryRun && r.Outcome == engine.OutcomeSkipped) {
-		if err := j.report.Amounts.Add(r.Amount); err != nil {
-			j.e.Log.Warn("the run collected more than an amount can hold, so the sum in its report is incomplete", "subscription", r.Name,
-				"amount", r.Amount.String(), "error", err)
+	if r.Outcome == engine.OutcomeSkipped || r.Outcome == engine.OutcomePending { // perhaps on a request since this run tried it
+		if period, tried := j.tried[r.Name]; tried && period == r.Period {
+			return
 		}
 	}
+	if j.report.Counts[r.Outcome]++; r.First {
+		j.report.Declined++
+	}
+	if r.Customer {
+		j.report.Awaited++
+	}
+	if r.Outcome != engine.OutcomePaid && j.report.Kind == billing.Payments && j.wet() && j.listed < unpaidMost {
+		if p := unpaidOf(r); len(p.Place()) <= longest {
+			j.unpaid[p.Place()] = p
+			j.listed++
+		}
+	}
+	j.addAmount(r)
 	if j.options.Each != nil {
 		j.options.Each(r)
+	}
+}
+
+// addAmount adds the result's amount to the sums of its outcome. An unreadable row has none.
+func (j *job) addAmount(r engine.Result) {
+	var err error
+	unpaid := func(o engine.Outcome) {
+		sum := j.report.Unpaid[o]
+		err = errors.Join(err, sum.Add(r.Amount))
+		j.report.Unpaid[o] = sum
+	}
+	if r.Outcome == engine.OutcomePaid || (j.report.DryRun && r.Outcome == engine.OutcomeSkipped) {
+		err = j.report.Amounts.Add(r.Amount)
+	}
+	if r.Outcome != engine.OutcomePaid && r.Outcome != engine.OutcomeUnreadable && j.report.Kind == billing.Payments {
+		unpaid(r.Outcome)
+	}
+	if r.Customer {
+		unpaid(billing.AwaitsCustomer)
+	}
+	if err != nil {
+		j.e.Log.Warn("the run met more than an amount can hold, so a sum in its report is incomplete", "subscription", r.Name,
+			"amount", r.Amount.String(), "error", err)
 	}
 }
 

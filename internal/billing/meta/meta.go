@@ -56,6 +56,7 @@ func create(ctx context.Context, r *billing.Records, o *Options) error {
 	}
 	meta := billing.ItemAt(billing.MetaKey,
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())}, store.Attribute{Name: schema.Salt, Value: store.S(rand.Text())},
+		store.Attribute{Name: schema.LinkKey, Value: store.S(rand.Text())},
 		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
 		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
@@ -74,8 +75,9 @@ func create(ctx context.Context, r *billing.Records, o *Options) error {
 // causesFormat is the first format whose builds store the cause of each status.
 const causesFormat = 4
 
-// Upgrade records since when an older store has kept sums and the causes of statuses, and gives it a salt. No build
-// that does not keep them may use the store at the same time. alone means that no other process can have it open.
+// Upgrade records since when an older store has kept sums and the causes of statuses, and gives it a salt
+// and a link key. No build that does not keep them may use the store at the same time. alone means that no
+// other process can have it open.
 func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
 	if alone && r.Opened.Format < billing.FormatVersion { // afterwards, no older build can open the folder
 		set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)})
@@ -92,6 +94,9 @@ func Upgrade(ctx context.Context, r *billing.Records, alone bool) error {
 	}
 	if err == nil {
 		err = begin(ctx, r, schema.Salt, rand.Text(), func() bool { return r.Opened.Salt != "" })
+	}
+	if err == nil {
+		err = begin(ctx, r, schema.LinkKey, rand.Text(), func() bool { return r.Opened.LinkKey != "" })
 	}
 	return err
 }

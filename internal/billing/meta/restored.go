@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -14,13 +15,14 @@ import (
 // at every date since the store was made: rows due in the copy may be older than the walks of the
 // lost time. Restored switches charging off, since requests and charges of the lost time are not in
 // the copy. Reconcile finds the charges; only a person can repeat the requests and switch it on.
-// aside is where the store is now that the copy has replaced; "": there was none.
+// Links to the customer's page that were made before have no value any more, because the copy may not
+// know that they were revoked. aside is where the store is now that the copy has replaced; "": there was none.
 func Restored(ctx context.Context, e *billing.Records, made time.Time, from, aside string) error {
 	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
 	if err := e.LowerWatermarks(ctx, oldest, oldest); err != nil {
 		return err
 	}
-	set := store.NewItem(
+	set := store.NewItem(store.Attribute{Name: schema.LinkKey, Value: store.S(rand.Text())},
 		store.Attribute{Name: billing.RestoredDate, Value: store.S(billing.Stamp(e.Now()))},
 		store.Attribute{Name: billing.RestoredFrom, Value: store.S(from)})
 	if aside != "" {

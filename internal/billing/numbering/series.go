@@ -140,7 +140,7 @@ func Begin(ctx context.Context, r *billing.Records, lost *Lost) (known string, e
 }
 
 // BeginSince begins a new series, unless the current letter was taken after the end of the last
-// payment run. A reconciliation that finds unknown charges calls it, also after each interruption.
+// payment run. A reconciliation calls it, also after each interruption.
 func BeginSince(ctx context.Context, r *billing.Records) error {
 	meta, err := r.Meta(ctx)
 	if err != nil {

@@ -27,17 +27,10 @@ type Terms func(s *billing.Subscription, c billing.Change, today civil.Date) ([]
 
 // A Service plans and applies changes.
 type Service struct {
-	records *billing.Records
-	today   func(*billing.Subscription) civil.Date
-	terms   Terms
-	commit  func(context.Context, billing.Name, Decision) error
-}
-
-// New returns a service. today returns the business day of a request, and commit commits a decision
-// once.
-func New(r *billing.Records, today func(*billing.Subscription) civil.Date, terms Terms,
-	commit func(context.Context, billing.Name, Decision) error) *Service {
-	return &Service{records: r, today: today, terms: terms, commit: commit}
+	*billing.Records
+	Today  func(*billing.Subscription) civil.Date // the business day of a request
+	Terms  Terms
+	Commit func(context.Context, billing.Name, Decision) error // commits a decision once
 }
 
 // Same reports whether both subscriptions have the same plan and the same pending plan.
@@ -135,7 +128,11 @@ func (v *Service) Plan(ctx context.Context, all ...*Change) (*Planned, error) {
 	for _, p := range all {
 		p.first, of[p.Of] = nil, append(of[p.Of], p)
 	}
-	for s, err := range v.records.Subscriptions(ctx) {
+	for s, err := range v.Subscriptions(ctx) {
+		if bad, is := errors.AsType[*billing.ItemError](err); is {
+			plan.Left = append(plan.Left, bad.Error())
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +142,7 @@ func (v *Service) Plan(ctx context.Context, all ...*Change) (*Planned, error) {
 		}
 		was, p := *s, of[s.SKU][at]
 		p.first = cmp.Or(p.first, &was)
-		writes, err := p.apply(v.terms, s, v.today(s))
+		writes, err := p.apply(v.Terms, s, v.Today(s))
 		inAmount := p.Amount != nil || p.Discount != nil && !s.Terms.Discount.Amount.IsZero()
 		if inAmount && p.first.Amount.Currency() != was.Amount.Currency() {
 			return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, p.first.Name,
@@ -214,12 +211,12 @@ func sumMonths(all []*Sum) (wrong error) {
 // already applied.
 func (v *Service) Apply(ctx context.Context, n billing.Name, p *Change) (changed bool, err error) {
 	if p.Quantity != nil || p.Discount != nil {
-		if err := v.records.NeedFormat(ctx, billing.TermsFormat); err != nil {
+		if err := v.NeedFormat(ctx, billing.TermsFormat); err != nil {
 			return false, err
 		}
 	}
-	err = v.commit(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-		return p.apply(v.terms, s, today)
+	err = v.Commit(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		return p.apply(v.Terms, s, today)
 	})
 	if errors.Is(err, billing.ErrUnchanged) {
 		return false, nil

@@ -123,21 +123,38 @@ func (d Discount) Left(period int) Discount {
 }
 
 // Of returns the price of a period with a unit amount and terms. Discount and tax are rounded half
-// up, each once. A price that is not plain must be more than zero and at most twelve digits.
-// Otherwise Of returns a field.Error, and a price of zero.
+// up, each once, to the currency's step. A price that is not plain must be more than zero and at most
+// twelve digits. Otherwise Of returns a field.Error, and a price of zero.
 func Of(unit money.Amount, t Terms, period int) (Price, error) {
-	if t.Quantity == 1 {
-		t.Quantity = 0
-	}
 	if !t.Discount.On(period) {
 		t.Discount = Discount{}
+	}
+	return inSteps(step(unit, t.Discount.Amount), unit, t)
+}
+
+// step returns the step of the currency, or 1 if the amounts are not multiples of it: another tool or
+// an earlier version stored them.
+func step(amounts ...money.Amount) int64 {
+	s := amounts[0].Currency().Step()
+	for _, a := range amounts {
+		if a.Minor()%s != 0 {
+			return 1
+		}
+	}
+	return s
+}
+
+// inSteps is Of for a period with the discount. Discount and tax are rounded to multiples of the step.
+func inSteps(step int64, unit money.Amount, t Terms) (Price, error) {
+	if t.Quantity == 1 {
+		t.Quantity = 0
 	}
 	zero := money.New(0, unit.Currency())
 	p := Price{Unit: unit, Terms: t, Subtotal: unit, Discount: zero, Net: unit, Tax: zero, Gross: unit}
 	if t == (Terms{}) {
 		return p, nil
 	}
-	m := sum{zero: zero}
+	m := sum{zero: zero, step: step}
 	p.Subtotal = m.rounded(int64(t.Count()), unit, 1)
 	p.Discount = cmp.Or(t.Discount.Amount, zero)
 	if t.Discount.Percent > 0 {
@@ -173,16 +190,21 @@ func Of(unit money.Amount, t Terms, period int) (Price, error) {
 // most is the largest amount in minor units that Stripe charges.
 const most = 999_999_999_999
 
-// A sum notes the first error of several steps.
+// A sum notes the first error of several operations.
 type sum struct {
 	zero  money.Amount
+	step  int64 // amounts are rounded to its multiples
 	wrong error
 }
 
 // rounded returns n/of parts of the amount.
 func (m *sum) rounded(n int64, a money.Amount, of Percent) money.Amount {
+	step := big.NewRat(m.step, 1)
 	r := new(big.Rat).Mul(big.NewRat(n, int64(of)), new(big.Rat).SetInt64(a.Minor()))
-	sum, err := money.Round(r, a.Currency())
+	sum, err := money.Round(r.Quo(r, step), a.Currency())
+	if err == nil {
+		sum, err = money.Round(r.SetInt64(sum.Minor()).Mul(r, step), a.Currency())
+	}
 	return m.note(sum, err)
 }
 
@@ -205,6 +227,22 @@ const (
 	maxNote     = 200
 )
 
+// CheckAmount returns a field.Error unless the amount can be charged in the currency.
+func CheckAmount(a money.Amount, c money.Currency) error {
+	if c.IsZero() || !a.IsPositive() || a.Currency() != c {
+		return field.Wrong("amount", strings.TrimSpace("must be more than zero "+c.Code()))
+	}
+	return checkStep("amount", a)
+}
+
+// checkStep returns a field.Error unless the amount is a multiple of the currency's step.
+func checkStep(name string, a money.Amount) error {
+	if s := a.Currency().Step(); a.Minor()%s != 0 {
+		return field.Wrong(name, "must be a multiple of "+money.New(s, a.Currency()).String()+", the smallest step of a card payment (got "+a.Decimal()+")")
+	}
+	return nil
+}
+
 // Check returns a field.Error for each wrong field of the terms with the unit amount. It checks the
 // characters and length of the note with text.
 func Check(unit money.Amount, t Terms, text func(field, text string, limit int) error) (all []error) {
@@ -224,8 +262,10 @@ func Check(unit money.Amount, t Terms, text func(field, text string, limit int) 
 	wrong(x.Rate < 0 || x.Rate > Whole, "tax_rate", errPercent.Error())
 	wrong(!party.IsCountry(x.Country), "tax_country", "must be an ISO 3166-1 code in upper case such as DE")
 	wrong(x.Mode == Untaxed && x != Tax{}, "tax_rate", "is required with a tax's other fields")
-	if err := text("tax_note", x.Note, maxNote); err != nil {
-		all = append(all, err)
+	for _, err := range [...]error{checkStep("discount", d.Amount), text("tax_note", x.Note, maxNote)} {
+		if err != nil {
+			all = append(all, err)
+		}
 	}
 	if all != nil {
 		return all

@@ -26,17 +26,17 @@ func currency(t interface{ Fatal(...any) }, code string) money.Currency {
 
 // anyTerms draws a unit amount and valid or invalid terms, with the edges of each.
 func anyTerms(t *rapid.T) (money.Amount, price.Terms) {
-	c := currency(t, rapid.SampledFrom([]string{"JPY", "USD", "EUR", "KWD", "CLF", "UGX"}).Draw(t, "currency"))
+	c := currency(t, rapid.SampledFrom([]string{"JPY", "USD", "EUR", "KWD", "TND", "IQD", "MGA", "CLF", "UGX"}).Draw(t, "currency"))
 	minor := rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, 1_000_000), rapid.Int64Range(1, math.MaxInt64))
 	percent := rapid.OneOf(rapid.SampledFrom([]int64{0, 77_000, 100_000, 190_000, 500_000, 990_000}), rapid.Int64Range(0, int64(price.Whole)))
-	unit := money.New(minor.Draw(t, "unit"), c)
+	unit := money.New(inSteps(t, minor.Draw(t, "unit"), c), c)
 	var terms price.Terms
 	terms.Quantity = rapid.OneOf(rapid.IntRange(0, 5), rapid.IntRange(0, price.MaxQuantity)).Draw(t, "quantity")
 	switch rapid.IntRange(0, 2).Draw(t, "discount") {
 	case 1:
 		terms.Discount.Percent = price.Percent(percent.Draw(t, "percent"))
 	case 2:
-		terms.Discount.Amount = money.New(minor.Draw(t, "off"), c)
+		terms.Discount.Amount = money.New(inSteps(t, minor.Draw(t, "off"), c), c)
 	}
 	if !terms.Discount.IsZero() {
 		terms.Discount.From, terms.Discount.Periods = rapid.IntRange(0, 5).Draw(t, "from"), rapid.IntRange(0, 3).Draw(t, "periods")
@@ -48,12 +48,23 @@ func anyTerms(t *rapid.T) (money.Amount, price.Terms) {
 	return unit, terms
 }
 
-// TestOf_Exact: every amount is the exact one rounded half up once, in every currency, and the lines add up. What
-// does not fit is a field.Error, and then the price is zero.
+// inSteps makes nine of ten amounts multiples of the currency's step, as Check wants them.
+func inSteps(t *rapid.T, minor int64, c money.Currency) int64 {
+	if step := stepOf[c.Code()]; step > 0 && minor <= math.MaxInt64/step && rapid.IntRange(0, 9).Draw(t, "stored by another tool") > 0 {
+		return minor * step
+	}
+	return minor
+}
+
+// stepOf has the currencies in which a card payment must be a multiple of more than one minor unit.
+var stepOf = map[string]int64{"KWD": 10, "TND": 10, "MGA": 100}
+
+// TestOf_Exact: every amount is the exact one rounded half up once to the currency's step, in every currency, and the
+// lines add up. What does not fit is a field.Error, and then the price is zero.
 func TestOf_Exact(t *testing.T) {
-	half := big.NewRat(1, 2)
+	var step int64
 	rounded := func(t *rapid.T, what string, exact *big.Rat, got money.Amount) {
-		off := new(big.Rat).Sub(new(big.Rat).SetInt64(got.Minor()), exact)
+		half, off := big.NewRat(step, 2), new(big.Rat).Sub(new(big.Rat).SetInt64(got.Minor()), exact)
 		if off.Cmp(half) > 0 || off.Cmp(new(big.Rat).Neg(half)) <= 0 { // half goes up
 			t.Fatalf("%s is %s, exactly %s", what, got, exact.FloatString(6))
 		}
@@ -77,6 +88,15 @@ func TestOf_Exact(t *testing.T) {
 		}
 		d := terms.Discount
 		on := d.On(period)
+		step = max(1, stepOf[unit.Currency().Code()])
+		if stored := unit.Minor()%step != 0 || on && d.Amount.Minor()%step != 0; stored {
+			step = 1
+		}
+		for _, a := range [...]money.Amount{p.Subtotal, p.Discount, p.Net, p.Tax, p.Gross} {
+			if a.Minor()%step != 0 {
+				t.Fatalf("no card can pay %s: %+v", a, p)
+			}
+		}
 		sum := func(a, b money.Amount) money.Amount {
 			s, err := a.Add(b)
 			if err != nil {
@@ -126,11 +146,75 @@ func TestOf_Exact(t *testing.T) {
 		if on && d.From > 0 && p.Explain(d.From-1, p.Gross) == nil {
 			t.Fatal("a discount on a period before it is explained")
 		}
+		if back := price.ReadText(p.Text(), period, p.Gross); plain && back != nil || !plain && (back == nil || *back != p) {
+			t.Fatalf("%+v is read from %s as %+v", p, p.Text(), back)
+		}
 		back, err := price.Decode(p.Item(), unit.Currency())
 		if err != nil || back != p {
 			t.Fatalf("%+v is stored as %+v: %v", p, back, err)
 		}
 	})
+}
+
+// TestStep: discount and tax are rounded to what a card can pay. A price of an earlier version, which did not
+// round so, is explained as it is, and an amount that no card can pay is refused.
+func TestStep(t *testing.T) {
+	kwd := currency(t, "KWD")
+	unit := money.New(12_350, kwd)
+	terms := price.Terms{Discount: price.Discount{Percent: 333_333}, Tax: price.Tax{Mode: price.Exclusive, Rate: 55_000}}
+	p, err := price.Of(unit, terms, 0)
+	if err != nil || p.Discount.Minor() != 4_120 || p.Tax.Minor() != 450 || p.Net.Minor() != 8_230 || p.Gross.Minor() != 8_680 {
+		t.Errorf("%+v: %v", p, err) // exactly 4116.66 and 452.65
+	}
+	earlier := p
+	earlier.Discount, earlier.Net = money.New(4_117, kwd), money.New(8_233, kwd)
+	earlier.Tax, earlier.Gross = money.New(453, kwd), money.New(8_686, kwd)
+	if err := earlier.Explain(0, earlier.Gross); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range [][2]int64{{453, 8_680}, {460, 8_690}, {4_117, 8_680}} { // not what the terms say, either way
+		changed := p
+		changed.Tax, changed.Gross = money.New(wrong[0], kwd), money.New(wrong[1], kwd)
+		if changed.Explain(0, changed.Gross) == nil {
+			t.Errorf("explained: %+v", changed)
+		}
+	}
+	if err := price.CheckAmount(unit, kwd); err != nil {
+		t.Error(err)
+	}
+	const why = " must be a multiple of 0.010 KWD, the smallest step of a card payment (got 1.234)"
+	if err := price.CheckAmount(money.New(1234, kwd), kwd); err == nil || err.Error() != "amount:"+why {
+		t.Error(err)
+	}
+	if all := price.Check(unit, price.Terms{Discount: price.Discount{Amount: money.New(1234, kwd)}}, billing.CheckText); len(all) != 1 || all[0].Error() != "discount:"+why {
+		t.Error(all)
+	}
+}
+
+// TestReadText: a text that does not explain the charge, because somebody changed it at the processor, is not a price.
+func TestReadText(t *testing.T) {
+	eur := currency(t, "EUR")
+	p, err := price.Of(money.New(1000, eur), price.Terms{Quantity: 2, Tax: price.Tax{Mode: price.Inclusive, Rate: 190_000, Note: `"a" <b>`}}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := p.Text()
+	if back := price.ReadText(text, 3, p.Gross); back == nil || *back != p {
+		t.Errorf("%s is %+v", text, back)
+	}
+	for _, bad := range []string{"", "{}", "[]", text[1:], strings.Replace(text, "19", "7", 1), strings.Replace(text, "10.00", "5.00", 1),
+		strings.Replace(text, `"2"`, `"two"`, 1), strings.Replace(text, `"2"`, `"2000000000000000000000"`, 1)} {
+		if back := price.ReadText(bad, 3, p.Gross); back != nil {
+			t.Errorf("%s is %+v", bad, back)
+		}
+	}
+	if back := price.ReadText(text, 3, p.Unit); back != nil {
+		t.Error("another amount is explained")
+	}
+	p.Terms.Tax.Note = strings.Repeat("\u0001", 100) // of six characters each in JSON
+	if text := p.Text(); text != "" {
+		t.Errorf("Stripe refuses %d characters", len(text))
+	}
 }
 
 // TestTerms_Stored: terms are read as they were written, and the zero Terms have no item.

@@ -101,7 +101,7 @@ func Decode(it store.Item, c money.Currency) (p Price, err error) {
 	if p.Terms, err = DecodeTerms(it, c); err != nil {
 		return Price{}, err
 	}
-	m := sum{zero: money.New(0, c)}
+	m := sum{zero: money.New(0, c), step: 1}
 	amount := func(name string) money.Amount {
 		if !it.Has(name) {
 			return m.zero
@@ -129,7 +129,7 @@ func (p *Price) Explain(period int, charged money.Amount) error {
 		return nil
 	}
 	d := p.Terms.Discount
-	want, err := Of(p.Unit, p.Terms, period)
+	want, err := inSteps(step(p.Unit, p.Discount, p.Tax), p.Unit, p.Terms)
 	switch {
 	case err != nil:
 		return err

@@ -55,14 +55,19 @@ func (p *Proof) conclude(now time.Time) {
 // back tells what has become of the successful charge: reversed, or not the only payment.
 func (p *Proof) back() string {
 	switch {
-	case p.reversed() && len(p.kind(billing.External)) > 0:
+	case p.reversed() && p.manual():
 		return " The whole charge was reversed, and the manual payment settles the period."
 	case p.reversed():
 		return " The whole charge was reversed, so the customer has the money back."
-	case len(p.Receipts) > 1:
+	case p.manual():
 		return " A manual payment came in addition: return one of them."
 	}
 	return ""
+}
+
+// manual reports whether the period has the receipt of a manual payment.
+func (p *Proof) manual() bool {
+	return len(p.kind(billing.External))+len(p.kind(billing.Overpayment)) > 0
 }
 
 // reversed reports whether the customer has the whole amount of the period's successful charge back.
@@ -85,7 +90,7 @@ func (p *Proof) state(now time.Time) {
 		p.State = State(billing.EndParked)
 	case p.OpenPeriod != nil:
 		p.State = Open
-	case len(p.Receipts) > 0:
+	case len(p.Receipts) > len(p.kind(billing.Overpayment)): // one that settled the period
 		p.State = Paid
 	case p.Ended != nil:
 		p.State = State(p.Ended.Ending)
@@ -98,7 +103,7 @@ func (p *Proof) state(now time.Time) {
 	default:
 		p.State = Waiting
 	}
-	if p.State == Paid && p.reversed() && len(p.kind(billing.External)) == 0 {
+	if p.State == Paid && p.reversed() && !p.manual() {
 		p.State = Reversed
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/numbering"
+	"github.com/duesday/duesday/internal/billing/portal"
 	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -38,7 +39,7 @@ type Directory struct {
 }
 
 // Holder returns the current locale and customer name of the effect's account, or empty strings if
-// the account does not exist. The caller asks right before the delivery. Holder returns
+// the account does not exist. The caller asks right before the delivery. Holder also returns
 // outbox.ErrPermanent if a mail server has permanently refused the effect's address.
 func (d *Directory) Holder(ctx context.Context, f outbox.Effect) (locale, name string, err error) {
 	a, err := d.Account(ctx, f.Data[outbox.DataAccount])
@@ -49,7 +50,7 @@ func (d *Directory) Holder(ctx context.Context, f outbox.Effect) (locale, name s
 		return "", "", billing.IgnoreNotFound(err)
 	}
 	if b := a.Bounced; b.Email != "" && b.Email == f.Data[outbox.DataEmail] {
-		return "", "", fmt.Errorf("%w: the mail server permanently refused the address of account %s on %s (%s); "+
+		return a.Locale, a.Name, fmt.Errorf("%w: the mail server permanently refused the address of account %s on %s (%s); "+
 			"to set another, use account update --email", outbox.ErrPermanent, a.ID, b.At.UTC().Format(time.DateOnly), b.Code)
 	}
 	return a.Locale, a.Name, nil
@@ -182,7 +183,7 @@ func nameIn(f outbox.Effect) billing.Name {
 // Link creates it when the mail is delivered and never stores it. After an error, the caller should
 // try again later.
 func (d *Directory) Link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
-	link, err := d.link(ctx, f)
+	link, err := d.link(ctx, f, true)
 	if err != nil && wallet.Passing(err) {
 		return processor.CardLink{}, fmt.Errorf("the mail has no card link yet: %w", err)
 	}
@@ -193,12 +194,26 @@ func (d *Directory) Link(ctx context.Context, f outbox.Effect) (processor.CardLi
 	return link, nil
 }
 
-// link returns the link for the effect's mail, or the zero CardLink if the mail needs none.
-func (d *Directory) link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
+// placeholder stands for a link of the processor, where nobody is to follow it.
+const placeholder = "https://link.invalid/made-at-delivery"
+
+// Placeholder returns what stands for the mail's link when its text is shown to an operator, or "" if the mail
+// has no link. The processor is not asked. Only a link to the merchant's own page is the real one.
+func (d *Directory) Placeholder(ctx context.Context, f outbox.Effect) string {
+	link, _ := d.link(ctx, f, false) // without it, the text is still worth showing
+	return link.URL
+}
+
+// link returns the link for the effect's mail, or the zero CardLink if the mail needs none. Unless ask is
+// true, a placeholder stands for a link that the processor would make.
+func (d *Directory) link(ctx context.Context, f outbox.Effect, ask bool) (processor.CardLink, error) {
 	switch f.Kind {
 	case outbox.KindActionRequired:
 		if d.Processor == nil || f.Data[outbox.DataRef] == "" {
 			return processor.CardLink{}, nil
+		}
+		if !ask {
+			return processor.CardLink{URL: placeholder}, nil
 		}
 		in, err := d.Processor.Lookup(ctx, f.Data[outbox.DataRef])
 		return processor.CardLink{URL: in.Link}, err
@@ -225,8 +240,20 @@ func (d *Directory) link(ctx context.Context, f outbox.Effect) (processor.CardLi
 	if err != nil || s.Over() {
 		return processor.CardLink{}, billing.IgnoreNotFound(err)
 	}
+	if !ask {
+		return processor.CardLink{URL: placeholder}, nil
+	}
 	if s.Method == "" {
 		subscription = "" // the account's card is charged
 	}
+	if l, err := portal.Mailed(ctx, d.Records, portal.Pass{Purpose: portal.Card, Account: account, Of: subscription}); err != nil || l.URL != "" {
+		return l, err // it makes the processor's page when it is used
+	}
 	return d.CardLink(ctx, account, subscription)
+}
+
+// PageLink returns the link to the customer's page for the effect's mail, or "" if mail has none.
+func (d *Directory) PageLink(ctx context.Context, f outbox.Effect) (string, error) {
+	l, err := portal.Mailed(ctx, d.Records, portal.Pass{Purpose: portal.Page, Account: f.Data[outbox.DataAccount]})
+	return l.URL, err
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -98,8 +99,8 @@ func (o *Order) Check() error {
 	if o.Period < 0 {
 		all = append(all, billing.Invalid("period", "must be 0 or more, as receipt list prints it"))
 	}
-	if !o.Amount.IsZero() && !o.Amount.IsPositive() {
-		all = append(all, billing.Invalid("amount", "must be more than zero"))
+	if !o.Amount.IsZero() {
+		all = append(all, price.CheckAmount(o.Amount, o.Amount.Currency()))
 	}
 	if o.Reason != "" && o.Reason != processor.Duplicate && o.Reason != processor.Fraudulent &&
 		o.Reason != processor.RequestedByCustomer {

@@ -275,7 +275,7 @@ var (
 		schema.AgendaDate, schema.AlteredDate, schema.AnchorPeriod, schema.CancelDate, schema.CardTold, schema.CreatedDate,
 		schema.DueBefore, schema.Kept, schema.LastCharge, schema.LastPaymentDate, schema.LastReminderDate, schema.Mailed, schema.NextPaymentDate,
 		schema.NextReminderDate, schema.OpenPeriod, schema.Paid, schema.Parked, schema.PausedDate, schema.Period,
-		schema.RequestedDate, schema.ToldDate, schema.Version}
+		schema.RequestedDate, schema.Takeover, schema.ToldDate, schema.Upgrade, schema.Version}
 )
 
 func (c *Comparison) others(n billing.Name, old, now store.Item, but []string, each func(Change)) {
@@ -338,16 +338,9 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	if m := old.Manual; m != nil && now.Manual == nil && m.Period >= now.Period {
 		each(Change{n, fmt.Sprintf("period %d had a manual payment of %s", m.Period, m.Amount), redoReceipt(n, m.Period, m.Amount, m.Processed, m.Note)})
 	}
-	if old.Collect > 0 && now.Collect != old.Collect {
-		tell(fmt.Sprintf("the collection of period %d was requested", old.Collect-1), fmt.Sprintf("charge %s --period %d", name, old.Collect-1))
-	}
-	plan, was := billing.Plan{SKU: old.SKU, Amount: old.Amount}, billing.Plan{SKU: now.SKU, Amount: now.Amount}
-	if old.Pending != nil {
-		plan = *old.Pending
-	}
-	if now.Pending != nil {
-		was = *now.Pending
-	}
+	requested(old, now, tell)
+	plan := *cmp.Or(old.Pending, &billing.Plan{SKU: old.SKU, Amount: old.Amount})
+	was := *cmp.Or(now.Pending, &billing.Plan{SKU: now.SKU, Amount: now.Amount})
 	var r redo
 	r.note(was.SKU != plan.SKU, "SKU", "sku", plan.SKU)
 	r.note(was.Amount != plan.Amount, "amount", "amount", plan.Amount.Decimal())
@@ -367,6 +360,19 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	}
 	c.others(n, old.Raw, now.Raw, but, each)
 	return nil
+}
+
+// requested tells of the collection of a past period, and of an upgrade that waited, unless the restored store has one
+// or has ended its period.
+func requested(old, now *billing.Subscription, tell func(what, redo string)) {
+	if old.Collect > 0 && now.Collect != old.Collect {
+		tell(fmt.Sprintf("the collection of period %d was requested", old.Collect-1),
+			fmt.Sprintf("charge %s/%s --period %d", old.Account, old.ID, old.Collect-1))
+	}
+	if u := old.Upgrade; old.Upgrading() && !now.Upgrading() && now.Period <= u.Period {
+		tell(fmt.Sprintf("an upgrade for period %d was requested", u.Period),
+			fmt.Sprintf("update %s/%s --now --sku %s --amount %s", old.Account, old.ID, u.SKU, u.Amount.Decimal()))
+	}
 }
 
 // tax notes another rate, mode or note. The country is the account's.

@@ -23,10 +23,7 @@ func nextMonth(d civil.Date) civil.Date { return monthOf(monthOf(d).AddDays(31))
 // months adds up the months, and what was due before them: an imported book may be older.
 func (m *maker) months(ctx context.Context) error {
 	end := nextMonth(cmp.Or(m.q.To, civil.Today(m.Now(), m.zone)))
-	from := m.q.From
-	if from.IsZero() {
-		from = civil.Earlier(civil.Later(end.AddDays(-360), civil.Today(m.Opened.Created, m.zone)), end.AddDays(-1))
-	}
+	from := cmp.Or(m.q.From, civil.Earlier(civil.Later(end.AddDays(-360), civil.Today(m.Opened.Created, m.zone)), end.AddDays(-1)))
 	first := monthOf(from)
 	m.Taxes = m.taxes.list(first, end)
 	sums, late, err := m.sums(ctx, first.In(m.zone), end.In(m.zone))

@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/big"
 	"slices"
 	"time"
 
@@ -30,8 +29,7 @@ type Query struct {
 	// From and To are days of the first and last month; zero: of the last twelve that had a store.
 	From, To civil.Date
 	Days     int // for which charges are expected, today the first
-	// Expect calls note with each charge expected of these days' runs. It may change s.
-	Expect   func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) error
+	Expect   Expect
 	Settings settings.Settings
 	Progress func(items int64) // is called with the number of items read
 }
@@ -45,6 +43,7 @@ type Report struct {
 	MRR        []money.Amount // monthly recurring revenue, by currency
 	Expected   []Expected     // by date, then by currency
 	Taxes      []Tax          // of the months, from the receipts that are kept
+	TaxesLeft  int            // receipts, refunds and disputes that Taxes leave out, because they cannot be read
 	Unreadable int            // subscriptions left out: another tool has made their items unreadable
 }
 
@@ -105,19 +104,19 @@ func (t table) list() (list []Expected) {
 // A maker makes one report.
 type maker struct {
 	*billing.Records
-	q                     Query
-	zone                  *time.Location
-	monthly               map[money.Currency]*big.Rat
-	expected, outstanding table // the second by the first day of the month
-	taxes                 taxes
-	gaps                  map[civil.Date]string // why sums of the month are missing, by its first day
+	q           Query
+	zone        *time.Location
+	forecast    Forecast
+	outstanding table // by the first day of the month
+	taxes       taxes
+	gaps        map[civil.Date]string // why sums of the month are missing, by its first day
 	Report
 }
 
 // Make returns the report. It scans, and changes nothing.
 func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
-	m := maker{Records: e, q: q, monthly: map[money.Currency]*big.Rat{}, expected: table{}, outstanding: table{},
-		gaps: map[civil.Date]string{}, taxes: taxes{map[TaxOf]*Tax{}, map[store.Key][]*billing.ReversalRecord{}}}
+	m := maker{Records: e, q: q, forecast: Forecast{Days: q.Days, Expect: q.Expect}, outstanding: table{},
+		gaps: map[civil.Date]string{}, taxes: taxes{sums: map[TaxOf]*Tax{}, reversed: map[store.Key][]*billing.ReversalRecord{}}}
 	m.Zone = cmp.Or(q.Settings.TimeZone, "UTC")
 	var err error
 	if m.zone, err = civil.Zone(m.Zone); err != nil {
@@ -134,15 +133,10 @@ func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
 			return nil, err
 		}
 	}
-	for currency, exact := range m.monthly {
-		amount, err := money.Round(exact, currency)
-		if err != nil {
-			return nil, fmt.Errorf("the recurring revenue in %s: %w", currency.Code(), err)
-		}
-		m.MRR = append(m.MRR, amount)
+	if m.MRR, err = m.forecast.MRR(); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(m.MRR, func(a, b money.Amount) int { return cmp.Compare(a.Currency().Code(), b.Currency().Code()) })
-	m.Expected = m.expected.list()
+	m.Expected = m.forecast.Expected()
 	if err := m.addReversed(ctx); err != nil {
 		return nil, err
 	}
@@ -158,28 +152,18 @@ func (m *maker) add(ctx context.Context, it store.Item) error {
 		return nil
 	}
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
-		return m.addTaxed(it)
+		m.addTaxed(it)
+		return nil
 	}
 	s, err := billing.DecodeSubscription(it)
 	if err != nil {
 		m.Unreadable++
 		return nil
 	}
-	today := s.Today(civil.Date{}, m.Now())
-	if s.Status == billing.Active && !s.CancelAtEnd && s.Requested == billing.RequestNone && !s.PaidOff() && !s.InTrial() {
-		c, amount := s.Amount.Currency(), s.AmountOf(s.Period)
-		if m.monthly[c] == nil {
-			m.monthly[c] = new(big.Rat)
-		}
-		m.monthly[c].Add(m.monthly[c], new(big.Rat).Mul(big.NewRat(amount.Minor(), 1), s.Interval.PerMonth()))
-	}
-	if err = m.unpaid(ctx, s, today); err == nil {
-		err = m.q.Expect(ctx, s, m.q.Days, m.expected.add)
-	}
-	if err != nil {
+	if err := m.unpaid(ctx, s, s.Today(civil.Date{}, m.Now())); err != nil {
 		return fmt.Errorf("subscription %s: %w", s.Name, err)
 	}
-	return nil
+	return m.forecast.Add(ctx, s)
 }
 
 // unpaid notes the amounts of the periods that were due and may still be paid: open, due or parked

@@ -27,12 +27,13 @@ const (
 	Collected Kind = "collected" // charges
 	Outside   Kind = "outside"   // manual payments
 	Refunded  Kind = "refunded"  // refunds, and lost disputes
+	Declined  Kind = "declined"  // periods, at their first declined attempt, also if they were paid later
 	Failed    Kind = "failed"    // periods, when they first ended failed, also if they were paid later
 	Recovered Kind = "recovered" // paid after a decline, or after the period had ended failed
 )
 
 // Kinds lists all kinds in the order of a report's columns.
-var Kinds = [...]Kind{Collected, Outside, Refunded, Failed, Recovered}
+var Kinds = [...]Kind{Collected, Outside, Refunded, Declined, Failed, Recovered}
 
 // A Sum is the money of one event, or of a quarter's, by kind; of a refund sent back, negative.
 type Sum struct {
@@ -89,17 +90,19 @@ func Recovery(p *billing.EndedPeriod, r *billing.Receipt) string {
 	return billing.Stamp(p.Ended) + " " + p.Amount.Decimal()
 }
 
-// BeforeReceipt returns the sums of the end of the receipt's period, if it had ended failed.
+// BeforeReceipt returns what the receipt's period had added to the sums: by its first decline, and by its end, if it
+// had ended failed.
 func BeforeReceipt(r *billing.Receipt) []Sum {
+	list, _ := Parse(r.Declined)
 	text, other, _ := strings.Cut(r.Recovered, " ")
 	at, amount := billing.ParseStamp(text), r.Amount
 	if failed, err := money.Parse(other, amount.Currency()); err == nil {
 		amount = failed
 	}
 	if at.IsZero() {
-		return nil
+		return list
 	}
-	return []Sum{SumAt(Failed, at, amount)}
+	return append(list, SumAt(Failed, at, amount))
 }
 
 // OfReversal returns the sums of the record's change from was, which is nil for a new record.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/price"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/tax"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -22,13 +23,23 @@ import (
 // A TaxOf is what the sums of taxes are added up by.
 type TaxOf struct {
 	Month    civil.Date // its first day: of the receipt's payment, or of the refund
+	Rated    bool       // the receipts have a rate, perhaps of 0. Otherwise Country, Rate and Note are zero
 	Country  string
 	Rate     price.Percent
 	Note     string
 	Currency money.Currency
 }
 
-// A Tax is the sum of one month's receipts with tax, and of its refunds and lost disputes.
+func (of *TaxOf) rank() int {
+	if of.Rated {
+		return 0
+	}
+	return 1
+}
+
+// A Tax is the sum of one month's receipts, and of its refunds and lost disputes. The net amounts and taxes are zero
+// if there is no rate. Of the receipts that are kept and can be read, all Gross of a month and currency together are
+// what the store received in it, and all Refunded what went back.
 type Tax struct {
 	TaxOf
 	Receipts, Refunds                  int
@@ -38,88 +49,115 @@ type Tax struct {
 
 // taxes adds up taxes while a report is made.
 type taxes struct {
-	sums     map[TaxOf]*Tax
-	reversed map[store.Key][]*billing.ReversalRecord // by account and charge
+	sums      map[TaxOf]*Tax
+	reversed  map[store.Key][]*billing.ReversalRecord // by account and charge
+	illegible int                                     // receipts and reversals that are left out
+	wrong     error                                   // a sum is too large; of no concern in a store without tax
 }
 
-// addTaxed adds a receipt that has tax, or notes a refund. An illegible one is left out, as it is from each list.
-func (m *maker) addTaxed(it store.Item) error {
+// addTaxed adds a receipt, or notes a refund. An illegible one is left out, as it is from each list, and counted.
+func (m *maker) addTaxed(it store.Item) {
 	switch {
 	case billing.IsReversal(it):
-		if r, err := billing.DecodeReversal(it); err == nil && r.State == processor.ReversalSucceeded {
+		r, err := billing.DecodeReversal(it)
+		if err != nil {
+			m.taxes.illegible++
+		} else if r.State == processor.ReversalSucceeded {
 			of := store.Key{PK: r.Account, SK: r.Charge}
 			m.taxes.reversed[of] = append(m.taxes.reversed[of], r)
 		}
-	case it.Has(schema.Price) && strings.HasPrefix(it.Str(schema.SK), billing.RecPrefix):
-		if r, err := billing.DecodeReceipt(it); err == nil && taxed(r) {
-			x, p := m.taxOf(r, r.Processed), r.Price
+	case strings.HasPrefix(it.Str(schema.SK), billing.RecPrefix):
+		if r, err := billing.DecodeReceipt(it); err != nil {
+			m.taxes.illegible++
+		} else {
+			x, p := m.taxOf(r.Price, r.Processed, r.Amount.Currency()), cmp.Or(r.Price, &price.Price{})
 			x.Receipts++
-			return x.add([...]*money.Amount{&x.Net, &x.Tax, &x.Gross}, p.Net, p.Tax, p.Gross)
+			m.taxes.add(x, []*money.Amount{&x.Gross, &x.Net, &x.Tax}, r.Amount, p.Net, p.Tax)
 		}
 	}
-	return nil
 }
 
-// taxed reports whether the receipt has a tax rate, perhaps of zero.
-func taxed(r *billing.Receipt) bool { return r.Price != nil && r.Price.Terms.Tax.Mode != price.Untaxed }
-
-// taxOf returns the sums to which the receipt, or a refund of it at the time, belongs.
-func (m *maker) taxOf(r *billing.Receipt, at time.Time) *Tax {
-	t, zero := r.Price.Terms.Tax, money.New(0, r.Amount.Currency())
-	of := TaxOf{monthOf(civil.Today(at, m.zone)), t.Country, t.Rate, t.Note, zero.Currency()}
-	if m.taxes.sums[of] == nil {
-		m.taxes.sums[of] = &Tax{of, 0, 0, zero, zero, zero, zero, zero, zero}
+// taxOf returns the sums to which a receipt of the price, or a refund of it, belongs at the time.
+func (m *maker) taxOf(p *price.Price, at time.Time, c money.Currency) *Tax {
+	of, zero := TaxOf{Month: monthOf(civil.Today(at, m.zone)), Currency: c}, money.New(0, c)
+	if p != nil && p.Terms.Tax.Mode != price.Untaxed {
+		t := p.Terms.Tax
+		of.Rated, of.Country, of.Rate, of.Note = true, t.Country, t.Rate, t.Note
 	}
+	m.taxes.sums[of] = cmp.Or(m.taxes.sums[of], &Tax{of, 0, 0, zero, zero, zero, zero, zero, zero})
 	return m.taxes.sums[of]
 }
 
-func (x *Tax) add(to [3]*money.Amount, amounts ...money.Amount) (err error) {
+// add adds the amounts, of which the first one is the total. Without a rate, it adds only that.
+func (t *taxes) add(x *Tax, to []*money.Amount, amounts ...money.Amount) {
+	if !x.Rated {
+		amounts = amounts[:1]
+	}
 	for i, a := range amounts {
-		sum, wrong := to[i].Add(a)
-		if err = cmp.Or(err, wrong); wrong == nil {
-			*to[i] = sum
+		sum, err := to[i].Add(a)
+		if err != nil {
+			t.wrong = cmp.Or(t.wrong, fmt.Errorf("the taxes of %s: %w", x.Month.String()[:len("2026-01")], err))
+			return
 		}
+		*to[i] = sum
 	}
-	if err != nil {
-		return fmt.Errorf("the tax of %s in %s: %w", x.Country, x.Month.String()[:len("2026-01")], err)
-	}
-	return nil
 }
 
-// addReversed adds the refunds, with their shares of the receipts' taxes.
+// addReversed adds the refunds, with their shares of the receipts' taxes. In a store without tax it removes all sums.
 func (m *maker) addReversed(ctx context.Context) error {
-	if len(m.taxes.sums) == 0 {
+	taxed := m.q.Settings.Tax == settings.On
+	for of := range m.taxes.sums {
+		taxed = taxed || of.Rated
+	}
+	if !taxed {
+		m.taxes.sums = nil
 		return nil
 	}
 	for _, list := range m.taxes.reversed {
 		all, err := m.ReceiptsOf(ctx, list[0].Name, list[0].Period)
-		if err != nil && !errors.As(err, new(*billing.IllegibleError)) {
-			return err
-		}
-		at := slices.IndexFunc(all, func(r *billing.Receipt) bool { return r.Charge == list[0].Charge && taxed(r) })
-		if at < 0 {
+		if errors.As(err, new(*billing.IllegibleError)) {
+			m.taxes.illegible += len(list)
 			continue
 		}
-		slices.SortFunc(list, func(a, b *billing.ReversalRecord) int {
-			return cmp.Or(a.Processed.Compare(b.Processed), cmp.Compare(a.ReversalID, b.ReversalID))
-		})
-		before := money.New(0, list[0].Amount.Currency())
-		for _, r := range list {
-			x, share := m.taxOf(all[at], r.Processed), tax.Share(all[at].Price, before, r.Amount)
-			net := money.New(r.Amount.Minor()-share.Minor(), share.Currency())
-			x.Refunds++
-			if err := x.add([...]*money.Amount{&x.RefundedNet, &x.RefundedTax, &x.Refunded}, net, share, r.Amount); err != nil {
-				return err
-			}
-			if before, err = before.Add(r.Amount); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
+		var paid *price.Price // none of a receipt that has expired: one with a rate is kept
+		if at := slices.IndexFunc(all, func(r *billing.Receipt) bool { return r.Charge == list[0].Charge }); at >= 0 {
+			paid = all[at].Price
+		}
+		m.addRefunds(paid, list)
 	}
-	return nil
+	m.TaxesLeft = m.taxes.illegible
+	return m.taxes.wrong
 }
 
-// list returns the sums of the months from first to before end, by month, country, rate, note and currency.
+// addRefunds adds all refunds of one receipt, which has the price.
+func (m *maker) addRefunds(p *price.Price, list []*billing.ReversalRecord) {
+	slices.SortFunc(list, func(a, b *billing.ReversalRecord) int {
+		return cmp.Or(a.Processed.Compare(b.Processed), cmp.Compare(a.ReversalID, b.ReversalID))
+	})
+	c := list[0].Amount.Currency()
+	before, share, net := money.New(0, c), money.New(0, c), money.New(0, c)
+	for _, r := range list {
+		x := m.taxOf(p, r.Processed, c)
+		if x.Rated {
+			share = tax.Share(p, before, r.Amount)
+			net = money.New(r.Amount.Minor()-share.Minor(), c)
+		}
+		x.Refunds++
+		m.taxes.add(x, []*money.Amount{&x.Refunded, &x.RefundedNet, &x.RefundedTax}, r.Amount, net, share)
+		sum, err := before.Add(r.Amount)
+		if err != nil {
+			m.taxes.wrong = cmp.Or(m.taxes.wrong, err)
+			return
+		}
+		before = sum
+	}
+}
+
+// list returns the sums of the months from first to before end, by month, country, rate, note and currency. Those without
+// a rate are the last of their month.
 func (t *taxes) list(first, end civil.Date) (list []Tax) {
 	for of, x := range t.sums {
 		if !of.Month.Before(first) && of.Month.Before(end) {
@@ -127,8 +165,8 @@ func (t *taxes) list(first, end civil.Date) (list []Tax) {
 		}
 	}
 	slices.SortFunc(list, func(a, b Tax) int {
-		return cmp.Or(a.Month.Compare(b.Month), cmp.Compare(a.Country, b.Country), cmp.Compare(a.Rate, b.Rate), cmp.Compare(a.Note, b.Note),
-			cmp.Compare(a.Currency.Code(), b.Currency.Code()))
+		return cmp.Or(a.Month.Compare(b.Month), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Country, b.Country), cmp.Compare(a.Rate, b.Rate),
+			cmp.Compare(a.Note, b.Note), cmp.Compare(a.Currency.Code(), b.Currency.Code()))
 	})
 	return list
 }

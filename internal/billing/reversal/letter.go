@@ -1,6 +1,7 @@
 package reversal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,7 +37,7 @@ func Letter(r *billing.ReversalRecord, merchant, zone string, parked bool) (subj
 			subject += ", evidence is due by " + due
 		}
 	}
-	say("\n  amount    %s\n  reason    %s\n  dispute   %s\n  charge    %s", r.Amount.Format(), orUnknown(r.Reason), r.ReversalID, r.Charge)
+	say("\n  amount    %s\n  reason    %s\n  dispute   %s\n  charge    %s", r.Amount.Format(), cmp.Or(r.Reason, "not known"), r.ReversalID, r.Charge)
 	if due != "" && !r.State.Final() {
 		say("  evidence  due by %s (%s)", due, billing.Stamp(r.Evidence))
 	}
@@ -57,11 +58,4 @@ func Letter(r *billing.ReversalRecord, merchant, zone string, parked bool) (subj
 		merchant = " (" + merchant + ")"
 	}
 	return "Duesday" + merchant + ": " + subject, b.String()
-}
-
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "not known"
-	}
-	return reason
 }

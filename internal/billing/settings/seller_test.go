@@ -67,6 +67,20 @@ func TestSellerTaxID(t *testing.T) {
 	}
 }
 
+// TestPortal: the customer's page needs the same.
+func TestPortal(t *testing.T) {
+	_, r := settingsStore(t)
+	if err := set(t, r, "portal=on", "seller=Gym"); err == nil || !strings.Contains(err.Error(), "portal: must be off, because on needs public-url") {
+		t.Error(err)
+	}
+	if err := set(t, r, "portal=on", "seller=Gym", "seller-address=Here", "public-url=https://a.example"); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(t, r, "public-url="); err == nil {
+		t.Error("the page lost its address")
+	}
+}
+
 // TestLinks: a link needs somewhere to lead to, and a document somebody who stands behind it.
 func TestLinks(t *testing.T) {
 	for texts, want := range map[string]bool{"": false, "public-url=https://a.example": false, "merchant-name=Gym|postal-address=Here": false,

@@ -33,6 +33,7 @@ const (
 	maxHistoryMonths = 1200
 	maxDaily         = 24
 	maxReceiptLinks  = 999_999
+	maxLinkDays      = 90
 	maxSettingText   = 400 // bytes
 
 	maxUnsubscribeMinutes = 7 * 24 * 60
@@ -72,6 +73,10 @@ type Settings struct {
 	Document      string   // Receipt or Invoice: what customers get
 	PublicURL     string   // https://HOST of the customers' listener; "" for no links
 	ReceiptLinks  int      // another number makes all links to receipts invalid
+	Portal        string   // On or Off: the customer's page
+	PortalCancel  string   // On or Off: customers can cancel there
+	PortalMail    string   // On or Off: mail has links to the customer's page
+	LinkDays      int      // days for which these links work
 	Tax           string   // On or Off; On parks a period of a subscription without a rate
 	TaxMode       string   // Inclusive or Exclusive, for new subscriptions
 	TaxRates      []string // rates for new subscriptions, by country, as tax.Table
@@ -107,7 +112,7 @@ const (
 	Park    = "park"    // the subscription is charged no more until an operator decides
 )
 
-// The values of Tax and TaxMode.
+// The values of Portal, PortalCancel, PortalMail, Tax and TaxMode.
 const (
 	On        = "on"
 	Off       = "off"
@@ -119,7 +124,7 @@ const (
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, DebitRetries: []int{7, 14}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, AfterReversal: Nothing, CollectDays: 30, PayDays: 14, DeliveryDays: 30, HistoryMonths: minHistoryMonths,
-		ReceiptPrefix: "R", Document: Receipt, ReceiptLinks: 1, Tax: Off, TaxMode: Inclusive, TimeZone: "UTC"}
+		ReceiptPrefix: "R", Document: Receipt, ReceiptLinks: 1, Portal: Off, PortalCancel: Off, PortalMail: Off, LinkDays: 7, Tax: Off, TaxMode: Inclusive, TimeZone: "UTC"}
 }
 
 // A setting describes one field of Settings: how users write the field and how the store keeps it.
@@ -169,6 +174,10 @@ var settings = sync.OnceValue(func() []setting {
 		choice("document", Receipt, Invoice, func(s *Settings) *string { return &s.Document }),
 		line("public-url", "https:// and a host, such as https://pay.example.com", isPublic, func(s *Settings) *string { return &s.PublicURL }),
 		whole("receipt-links", 1, "", maxReceiptLinks, func(s *Settings) *int { return &s.ReceiptLinks }),
+		choice("portal", On, Off, func(s *Settings) *string { return &s.Portal }),
+		choice("portal-cancel", On, Off, func(s *Settings) *string { return &s.PortalCancel }),
+		choice("portal-mail", On, Off, func(s *Settings) *string { return &s.PortalMail }),
+		whole("link-days", 1, "", maxLinkDays, func(s *Settings) *int { return &s.LinkDays }),
 		choice("tax", On, Off, func(s *Settings) *string { return &s.Tax }),
 		choice("tax-mode", Inclusive, Exclusive, func(s *Settings) *string { return &s.TaxMode }),
 		texts("tax-rates", "countries with a rate each such as DE:19,LI:8.1,US:0", func(list []string) bool { return tax.Table(list).Check() },
@@ -360,6 +369,9 @@ func (s *Settings) Taxes() *tax.Defaults {
 func (s *Settings) Check() error {
 	if s.Tax == On && s.ReceiptMonths > 0 && s.ReceiptMonths < tax.Months {
 		return billing.Invalid("receipt-months", fmt.Sprintf("must be 0 (kept for ever) or at least %d with tax=on (got %d)", tax.Months, s.ReceiptMonths))
+	}
+	if s.Portal == On && !s.Links() {
+		return billing.Invalid("portal", "must be off, because on needs public-url, seller (or merchant-name) and seller-address (or postal-address)")
 	}
 	return s.checkDocument()
 }

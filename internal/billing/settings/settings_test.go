@@ -23,7 +23,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
 		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "delivery-days": "7", "history-months": "36", "receipt-prefix": "INV2", "tax": "on", "tax-mode": "exclusive", "tax-rates": "DE:19,US:0", "ended-by": "past_due,unpaid",
 		"seller": "Ada Fitness GmbH", "seller-address": "Brückenstr. 12, Berlin", "seller-country": "DE", "seller-tax-id": "DE123456789",
-		"document": "invoice", "public-url": "https://pay.example.com:8443", "receipt-links": "2"} {
+		"document": "invoice", "public-url": "https://pay.example.com:8443", "receipt-links": "2", "portal": "on", "portal-cancel": "on", "portal-mail": "on", "link-days": "14"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
@@ -34,7 +34,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
 		Operator: "ops@example.com", DeliveryDays: 7, HistoryMonths: 36, ReceiptPrefix: "INV2", Tax: settings.On, TaxMode: settings.Exclusive, TaxRates: []string{"DE:19", "US:0"}, EndedBy: []string{"past_due", "unpaid"},
 		Seller: "Ada Fitness GmbH", SellerAddress: "Brückenstr. 12, Berlin", SellerCountry: "DE", SellerTaxID: "DE123456789",
-		Document: settings.Invoice, PublicURL: "https://pay.example.com:8443", ReceiptLinks: 2}
+		Document: settings.Invoice, PublicURL: "https://pay.example.com:8443", ReceiptLinks: 2, Portal: settings.On, PortalCancel: settings.On, PortalMail: settings.On, LinkDays: 14}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}

@@ -26,6 +26,15 @@ func (c Change) In(country string, usual price.Mode) *Change {
 	return &c
 }
 
+// New returns the tax of a new subscription, in a store with the mode. It does not accept None, because a new
+// subscription without a rate of its own gets that of its account's country.
+func (c Change) New(usual price.Mode) (price.Tax, error) {
+	if c.Rate != nil && *c.Rate == None {
+		return price.Tax{}, field.Wrong("tax_rate", "must be a percentage for a new subscription; without one, it has the rate of the account's country, if any")
+	}
+	return c.In("", usual).Of(price.Tax{})
+}
+
 // Of returns the tax after the change. It returns a field.Error if the rate is not one, or is missing. package price
 // checks the rest.
 func (c *Change) Of(was price.Tax) (now price.Tax, err error) {
@@ -43,9 +52,7 @@ func (c *Change) Of(was price.Tax) (now price.Tax, err error) {
 		}
 		now.Note = ""
 	}
-	if c.Note != nil {
-		now.Note = *c.Note
-	}
+	now.Note = *cmp.Or(c.Note, &now.Note)
 	now.Mode = cmp.Or(c.Mode, was.Mode, c.usual, price.Inclusive)
 	now.Country = cmp.Or(c.country, was.Country)
 	return now, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -44,10 +45,7 @@ func Of(s *billing.Subscription, o Order, today civil.Date, keyed bool) (Offer, 
 		f.SKU, sku = *o.SKU, billing.CheckID("sku", *o.SKU)
 	}
 	if o.Amount != nil {
-		f.Unit = *o.Amount
-		if !f.Unit.IsPositive() || f.Unit.Currency() != s.Amount.Currency() {
-			amount = billing.Invalid("amount", "must be more than zero "+s.Amount.Currency().Code())
-		}
+		f.Unit, amount = *o.Amount, price.CheckAmount(*o.Amount, s.Amount.Currency())
 	}
 	if err := errors.Join(sku, amount); err != nil {
 		return f, err
@@ -122,6 +120,8 @@ func refusal(s *billing.Subscription, today civil.Date) string {
 		return "was " + s.Altered()
 	case s.InTrial():
 		return "is in its trial until " + s.TrialEnds.String()
+	case s.Held():
+		return "waits for the end of " + s.Takeover.From
 	case s.Period == 0:
 		return "has not paid its first period"
 	case err != nil:

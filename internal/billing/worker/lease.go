@@ -66,11 +66,6 @@ func (in *Leases) alive(it store.Item) bool {
 	return now.Before(until) && !until.After(now.Add(2*in.Length))
 }
 
-func (l *Lease) conditions(owner, until string) []store.Condition {
-	return []store.Condition{store.AttributeEquals(schema.Owner, store.S(owner)),
-		store.AttributeEquals(schema.Until, store.S(until))}
-}
-
 func (l *Lease) write(ctx context.Context, was []store.Condition) error {
 	until := l.in.Now().Add(l.in.Length)
 	err := l.in.Store.Commit(ctx, store.Put(l.in.Table, billing.ItemAt(l.key,
@@ -115,7 +110,8 @@ func (l *Lease) Keep(ctx context.Context) (stop func()) {
 // mine returns the conditions that are true while the lease is unchanged since this process last
 // wrote it.
 func (l *Lease) mine() []store.Condition {
-	return l.conditions(l.owner, billing.Stamp(*l.until.Load()))
+	return []store.Condition{store.AttributeEquals(schema.Owner, store.S(l.owner)),
+		store.AttributeEquals(schema.Until, store.S(billing.Stamp(*l.until.Load())))}
 }
 
 // Release releases the lease. If the release fails, the lease expires by itself, so a failure is

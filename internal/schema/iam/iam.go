@@ -148,7 +148,7 @@ func (o Options) runtime(more ...string) (list []Statement) {
 		actions []string
 		table   int // in All
 	}{
-		{"RecurringPayments", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"}, 0},
+		{"RecurringPayments", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem", "Scan"}, 0}, // scanned for the outlook
 		{"Outbox", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}, 1},
 		{"Events", []string{"GetItem", "PutItem", "UpdateItem"}, 2},
 		{"Purchases", []string{"GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"}, 3},
@@ -157,7 +157,12 @@ func (o Options) runtime(more ...string) (list []Statement) {
 		{"Registry", append(slices.Clone(record), "DeleteItem"), 6},
 	} {
 		table := t.All()[x.table]
-		list = append(list, allow(x.sid, slices.Concat(x.actions, more), o.table(table.Name)))
+		for _, action := range more {
+			if !slices.Contains(x.actions, action) {
+				x.actions = append(x.actions, action)
+			}
+		}
+		list = append(list, allow(x.sid, x.actions, o.table(table.Name)))
 		var indexes []string
 		for _, index := range table.Indexes {
 			indexes = append(indexes, o.table(table.Name+"/index/"+index.Name))

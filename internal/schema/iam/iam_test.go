@@ -120,6 +120,9 @@ func TestRuntimeIsLeastPrivilege(t *testing.T) {
 		"dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
 	looks := []string{"dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"}
 	for _, g := range runtime {
+		if g.action == "dynamodb:Scan" && strings.HasSuffix(g.resource, "/OldPayments") { // once a day, for the outlook
+			continue
+		}
 		if _, ours := want[g.resource]; !ours || !slices.Contains(items, g.action) && !slices.Contains(looks, g.action) {
 			t.Errorf("%v", g)
 		}
@@ -151,12 +154,12 @@ func TestRuntimeIsLeastPrivilege(t *testing.T) {
 		}
 	}
 	for _, g := range operator {
-		if slices.Contains(runtime, g) == (g.action == "dynamodb:Scan") {
+		if !slices.Contains(runtime, g) && g.action != "dynamodb:Scan" { // the runtime scans one table, once a day
 			t.Errorf("operator: %v", g)
 		}
 	}
-	if more := len(operator) - len(runtime); more != 7 {
-		t.Errorf("an operator may %d more things, want one on each table", more)
+	if more := len(operator) - len(runtime); more != 6 {
+		t.Errorf("an operator may %d more things, want one on each other table", more)
 	}
 }
 

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,10 +31,7 @@ type commit struct {
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
-	if err := s.schema.CheckCommit(ctx, writes); err != nil {
-		return err
-	}
-	if err := checkReserved(writes); err != nil {
+	if err := cmp.Or(s.schema.CheckCommit(ctx, writes), checkReserved(writes)); err != nil {
 		return err
 	}
 	if err := s.enter(); err != nil {

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,10 +68,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	s := &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: o.Logger}
+	s := &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 	var once sync.Once // told once: a run of an hour need not be told again
 	s.pace.told = func(err error) {
 		once.Do(func() {

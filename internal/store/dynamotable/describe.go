@@ -229,7 +229,7 @@ func Denied(err error) bool { return code(err) == accessDenied }
 // patient retries a request whatever the client does: all of this package may be repeated.
 func patient(o *dynamodb.Options) {
 	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = 10 // within 20 s: DynamoDB Local, when busy, fails updates of tables for longer than 8 s
+		o.MaxAttempts = 30 // about a minute: DynamoDB Local, when busy, fails changes of tables for longer than 20 s
 		o.MaxBackoff = 2 * time.Second
 	})
 	// Without this the SDK warns of a wrong checksum on standard error at every error answer: it

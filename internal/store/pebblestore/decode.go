@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -77,9 +78,7 @@ type parser struct {
 
 // fail notes the first error, and ends the text: there is nothing more to read.
 func (p *parser) fail(err error) {
-	if p.err == nil {
-		p.err = err
-	}
+	p.err = cmp.Or(p.err, err)
 	p.pos = len(p.src)
 }
 

@@ -181,6 +181,9 @@ func (c *Client) Own(ctx context.Context) (id string, live bool, err error) {
 	return id, c.live, err
 }
 
+// Live reports whether the key is for live mode.
+func (c *Client) Live() bool { return c.live }
+
 // Forget lets the next request to a disconnected account through.
 func (c *Client) Forget(at string) {
 	c.sender.disconnected.Delete(at)

@@ -42,7 +42,7 @@ func scaleOf(c money.Currency) (scale, bool) {
 	case in(wholeOnly):
 		return scale{2, 100}, true
 	case in(threeDecimals):
-		return scale{3, 10}, true
+		return scale{3, c.Step()}, true
 	}
 	return scale{}, false
 }

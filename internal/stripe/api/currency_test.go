@@ -103,6 +103,11 @@ func TestEveryCurrencyOfTheTable(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is not found", code)
 		}
+		for minor := c.Step(); minor <= 1000; minor++ { // prices are multiples of the step
+			if _, err := Units(money.New(minor, c)); (err == nil) != (minor%c.Step() == 0) {
+				t.Errorf("%s: %v", money.New(minor, c), err)
+			}
+		}
 		if exceptions := " MGA ISK UGX "; s.decimals != c.Exponent() && !strings.Contains(exceptions, " "+code+" ") {
 			t.Errorf("%s has %d decimals at Stripe and %d in ISO 4217", code, s.decimals, c.Exponent())
 		}

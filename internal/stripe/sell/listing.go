@@ -168,12 +168,7 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 	if err := t.walk(ctx, at, tracking.KindSchedule, api.CreatedBetween(since, time.Time{}), visit); err != nil {
 		return err
 	}
-	links, err := t.links(ctx, at, since)
-	if err != nil {
-		return asTracked(err)
-	}
-	err = t.walk(ctx, at, tracking.KindPayment, api.CreatedBetween(since, time.Time{}), func(o tracking.Object) error {
-		o = madeBy(o, links[o.ID])
+	err := t.payments(ctx, at, since, time.Time{}, func(o tracking.Object) error {
 		o.Tag = firstTag(o.Tag, tags[o.Subscription])
 		return each(o)
 	})
@@ -181,6 +176,18 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 		return err
 	}
 	return t.walk(ctx, at, tracking.KindDispute, api.CreatedBetween(since.Add(-api.DisputesLast), time.Time{}), each)
+}
+
+// payments lists the payment intents made from since until then, with the links of their invoices. A zero
+// time is no limit.
+func (t Tracker) payments(ctx context.Context, at string, since, until time.Time, each func(tracking.Object) error) error {
+	links, err := t.links(ctx, at, since, until)
+	if err != nil {
+		return asTracked(err)
+	}
+	return t.walk(ctx, at, tracking.KindPayment, api.CreatedBetween(since, until), func(o tracking.Object) error {
+		return each(madeBy(o, links[o.ID]))
+	})
 }
 
 // walk calls visit for each object of a list, which must be of the kind.
@@ -201,12 +208,15 @@ func (t Tracker) walk(ctx context.Context, at, kind string, query url.Values, vi
 	return nil
 }
 
-// links returns the invoices of the payment intents made at or after since, by intent.
-func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[string]tracking.Object, error) {
+// links returns the invoices of the payment intents made from since until then, by intent.
+func (t Tracker) links(ctx context.Context, at string, since, until time.Time) (map[string]tracking.Object, error) {
 	if !since.IsZero() {
 		since = since.Add(-beforeIntent)
 	}
-	query := api.CreatedBetween(since, time.Time{})
+	if !until.IsZero() {
+		until = until.Add(beforeIntent)
+	}
+	query := api.CreatedBetween(since, until)
 	query.Set("expand[]", "data.invoice")
 	links, ranks := map[string]tracking.Object{}, map[string]int{}
 	for raw, err := range t.api.Rows(ctx, at, "/v1/invoice_payments", query, nil) {

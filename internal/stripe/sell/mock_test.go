@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
@@ -57,7 +58,8 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		note(nil, tracker.Connected(ctx, at))
 		note(tracker.ListEvents(ctx, at, apitest.Now, func(poller.RawEvent) error { return nil }))
 		note(nil, tracker.ListObjects(ctx, at, apitest.Now, func(tracking.Object) error { return nil }))
-		note(tracker.links(ctx, at, apitest.Now))
+		note(tracker.links(ctx, at, apitest.Now, apitest.Now.Add(time.Hour)))
+		note(nil, tracker.ListFollowed(ctx, at, apitest.Now, apitest.Now, apitest.Now.Add(time.Hour), func(tracking.Object, string) error { return nil }))
 		for _, kind := range allKinds {
 			for _, customer := range []string{"", "cus_1"} {
 				for _, email := range []string{"", "a@example.com"} {
@@ -100,7 +102,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 	}
 	for _, want := range []string{"GET /v1/payment_intents/{id}", "GET /v1/invoice_payments", "GET /v1/subscriptions/{id}",
 		"GET /v1/subscription_schedules/{id}", "GET /v1/account",
-		"GET /v1/charges/{id}", "GET /v1/refunds/{id}", "GET /v1/disputes/{id}", "GET /v1/disputes",
+		"GET /v1/charges/{id}", "GET /v1/refunds/{id}", "GET /v1/disputes/{id}", "GET /v1/disputes", "GET /v1/refunds",
 		"GET /v1/events", "GET /v1/subscriptions", "GET /v1/subscription_schedules", "GET /v1/payment_intents",
 		"GET /v1/customers", "GET /v1/invoices", "GET /v1/invoices/{id}",
 		"GET /v1/payment_methods/{id}", "GET /v1/prices/{id}", "POST /v1/payment_intents", "POST /v1/customers",
