@@ -73,7 +73,7 @@ func TestCSV_Columns(t *testing.T) {
 		{"amount=", "is missing"}, {"amount=0", "more than zero"}, {"amount=-1", "more than zero"},
 		{"amount=12.999", "at most 2 decimals"},
 		{"amount=$5", "must not contain the currency"}, {"amount=1e3", "digits"}, {"amount=99999999999999999999", "limit"}, {"amount=12.9", ""},
-		{"currency=JPY;amount=500", ""}, {"currency=JPY;amount=500.00", "without decimals"}, {"currency=KWD;amount=1.234", ""},
+		{"currency=JPY;amount=500", ""}, {"currency=JPY;amount=500.00", "without decimals"}, {"currency=KWD;amount=1.230", ""}, {"amount=1.234;currency=KWD", "multiple of 0.010 KWD"},
 		{"currency=", "is missing"}, {"currency=US", "ISO 4217"}, {"currency=ZZZ", "ISO 4217"},
 		{"payment_day=", "is missing"}, {"payment_day=0", "1 to 31"}, {"payment_day=32", "1 to 31"},
 		{"payment_day=1.0", "whole number"},

@@ -46,8 +46,8 @@ func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
 	// with the outbox's queues and the registry
-	case "META", "SETTINGS", "RUN", "SUM", "NUM", "LEASE", "ALARMS", "KEY", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
-		"QUARANTINE", "OWN", "ENDPOINTS", "DELIVERIES", "IDX", "WHK":
+	case "META", "SETTINGS", "RUN", "SUM", "NUM", "OUTLOOK", "LEASE", "ALARMS", "KEY", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
+		"QUARANTINE", "OWN", "ENDPOINTS", "DELIVERIES", "MAIL", "UNPAID", "IDX", "WHK":
 		return true
 	}
 	return kind == "ACC" && (strings.HasPrefix(it.sk, "PER#") || strings.HasPrefix(it.sk, "KEY#") || strings.HasPrefix(it.sk, "HIS#"))

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/price"
 )
 
 // A Price is a row of a price list.
@@ -38,9 +39,7 @@ func (s *session) price(line int, t *texts) *Price {
 		p.Amount = s.amountOfAny(t[amount])
 	} else if a := s.amount(t[amount], p.Currency); len(s.problems) == 0 {
 		p.Amount, p.Currency = a.Decimal(), a.Currency().Code()
-		if !a.IsPositive() {
-			s.fault(amount, "must be more than zero")
-		}
+		check(amount, price.CheckAmount(a, a.Currency()))
 	}
 	keys := []string{p.SKU + "/" + p.Currency, p.SKU + "/"}
 	if p.Currency == "" { // beside any other

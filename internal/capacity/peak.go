@@ -88,7 +88,9 @@ func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 	step := func(l Line) string { return l.Step }
 	p.sum("write units of a paid period", paid.Write, "%v", shares(c.Paid, step, write))
 	p.sum("read units of a paid period", paid.Read, "%v", shares(c.Paid, step, read))
-	day := p.walked(c)
+	scan := Units{Read: c.Outlook * float64(o.Subscriptions)}
+	p.sum("read units of a day's scan for the outlook", scan.Read, "%v subscriptions × %v", float64(o.Subscriptions), c.Outlook)
+	day := p.walked(c).Plus(scan)
 	p.Day = paid.Times(due).Plus(day).Rounded()
 	p.sum("write units of the day", p.Day.Write, "%v × %v + %v for the jobs themselves", due, paid.Write, day.Write)
 	p.sum("read units of the day", p.Day.Read, "%v × %v + %v for the jobs themselves", due, paid.Read, day.Read)

@@ -13,6 +13,7 @@ func costs() *Costs {
 			{"SETTLE", Recurring, Units{Write: 4}}, {"SETTLE", Outbox, Units{Write: 2}}, {"SETTLE", Payments, Units{Write: 3}}},
 		Reminder: []Line{{"REMIND", Recurring, Units{Read: 1, Write: 5}}},
 		Day:      Units{Read: 50, Write: 2},
+		Outlook:  0.5,
 		Dates:    []Date{{Reminders, "a date", 1}, {Payments, "another", 2}},
 	}
 }
@@ -22,14 +23,14 @@ func TestPlanPeak(t *testing.T) {
 	if p.Due != 180_000 || p.Hours != 2 || !p.Fits || p.Shards != 1 {
 		t.Errorf("%+v", p)
 	}
-	if p.Day != (Units{Read: 720_050, Write: 1_800_002}) ||
+	if p.Day != (Units{Read: 720_050 + 450_000, Write: 1_800_002}) ||
 		p.PerSecond != (Units{Read: 100, Write: 250}) {
 		t.Errorf("day %v, a second %v", p.Day, p.PerSecond)
 	}
-	if p.Month != (Units{Read: 900_000*5 + 1500, Write: 900_000*15 + 60}) {
+	if p.Month != (Units{Read: 900_000*5 + 1500 + 30*450_000, Write: 900_000*15 + 60}) {
 		t.Errorf("month %v", p.Month)
 	}
-	for what, want := range map[string]float64{"periods due on the peak day": 180_000,
+	for what, want := range map[string]float64{"periods due on the peak day": 180_000, "read units of a day's scan for the outlook": 450_000,
 		"  of these in the table recurring-payments": 125,
 		"  of these in the table outbox":             50, "  of these in GSI-2": 75,
 		"write units a second on GSI-2, another": 50} {

@@ -42,6 +42,10 @@ const Subscriptions = 200
 // natural is the typical size of a subscription's item between its payments.
 const natural = 530
 
+// kept is the size of all items of a typical subscription after six months: itself, its account and lookup rows, six
+// receipts with their numbers, and the records of six mails, of 90 days.
+const kept = 7261
+
 // The places that have their own capacity.
 const (
 	Recurring = "the table recurring-payments"
@@ -73,8 +77,8 @@ func paid() []step {
 		{Line{"SETTLE", Outbox, Units{Write: 2}}, 0},
 		{Line{"SETTLE", Reminders, Units{Write: 1}}, 0},
 		{Line{"SETTLE", Payments, Units{Write: 2}}, 318},
-		{Line{"MAIL", Outbox, Units{Read: 0.095, Write: 3}}, 0},
-		{Line{"MAIL", Recurring, Units{Read: 1.14, Write: 4.21}}, 0}, // the receipt's number, and a share of counter and sums
+		{Line{"MAIL", Outbox, Units{Read: 0.095, Write: 4}}, 0},
+		{Line{"MAIL", Recurring, Units{Read: 1.14, Write: 6.21}}, 0}, // the receipt's number, the record, a share of counter and sums
 		{Line{"LOOK BACK", Recurring, Units{Read: 3}}, 556},
 	}
 }
@@ -86,8 +90,9 @@ func reminder() []step {
 		{Line{"REMIND", Recurring, Units{Write: 2}}, 556},
 		{Line{"REMIND", Outbox, Units{Write: 2}}, 0},
 		{Line{"REMIND", Reminders, Units{Write: 1}}, 0},
-		{Line{"MAIL", Outbox, Units{Read: 0.05, Write: 2}}, 0},
+		{Line{"MAIL", Outbox, Units{Read: 0.05, Write: 3}}, 0},
 		{Line{"MAIL", Recurring, Units{Read: 1}}, natural},
+		{Line{"MAIL", Recurring, Units{Write: 2}}, 0}, // the record
 	}
 }
 
@@ -103,7 +108,8 @@ type Costs struct {
 	Bytes    int     // of a subscription between its payments
 	Paid     []Line  // per paid period, from FIND to the mail, with the rollback checks of later runs
 	Reminder []Line  // per reminder, with its mail
-	Day      Units   // per day on which nothing is due: both jobs and the mail
+	Day      Units   // per day on which nothing is due: both jobs, the mail, and the outlook in an empty book
+	Outlook  float64 // read units per subscription and day: a scan reads all items, for recurring revenue and expected charges
 	Lease    Units   // per date and shard on which something is due, without renewals
 	Create   float64 // write units per imported subscription, with a new account and their lookup rows
 	Change   float64 // write units per new status of a subscription, with its lookup rows
@@ -121,7 +127,7 @@ func Table(itemBytes int) (*Costs, error) {
 		return nil, fmt.Errorf("the size of a subscription must be at least %d bytes, the typical size (got %d)", natural, itemBytes)
 	}
 	c := &Costs{Bytes: natural + more, Paid: grown(paid(), more), Reminder: grown(reminder(), more),
-		Day: Units{Read: 74, Write: 10}, Lease: Units{Read: 1, Write: 2}}
+		Day: Units{Read: 83, Write: 16}, Outlook: float64(kept+more) / ReadUnitBytes, Lease: Units{Read: 1, Write: 2}}
 	row := math.Ceil(float64(318+more) / WriteUnitBytes)
 	const unpaid, lookups, reminderRow, account = 499, 2 * 2, 1, 2
 	c.Change = 2*math.Ceil(float64(unpaid+more)/WriteUnitBytes) + row + reminderRow + lookups

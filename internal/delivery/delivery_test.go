@@ -136,6 +136,7 @@ func TestRetry(t *testing.T) {
 			w.pass(m[0].Due.Sub(w.clock()))
 		}
 	}
+	last := w.clock()
 	got := r.requests()
 	if len(got) != 10 || w.states()[Failed] != 1 || w.clock().Sub(began).Round(time.Hour) != 76*time.Hour {
 		t.Fatal(len(got), w.states(), w.clock().Sub(began))
@@ -149,6 +150,7 @@ func TestRetry(t *testing.T) {
 		t.Error("the timestamp is that of the first attempt")
 	}
 	m := w.messages(Filter{})[0]
+	w.healthy(m.Endpoint, Health{Failed: last, Dead: 1})
 	if len(m.Attempts) != 10 || m.Attempts[9].Code != "http_500" || m.Attempts[9].Status != 500 {
 		t.Errorf("%+v", m)
 	}
@@ -173,6 +175,7 @@ func TestGone(t *testing.T) {
 	w.pass(time.Hour)
 	w.cause("b", "period.failed")
 	w.drain(x)
+	w.healthy(e.ID, Health{Failed: w.clock(), Dead: 2})
 	if got, err := w.Endpoint(t.Context(), e.ID); err != nil || got.Reason != ReasonGone || w.states()[Failed] != 2 || len(r.requests()) != 1 {
 		t.Fatalf("%+v, %v, %v", got, err, w.states())
 	}
@@ -190,7 +193,9 @@ func TestGone(t *testing.T) {
 	if n, _, err := w.Replay(t.Context(), Filter{Endpoint: e.ID, From: start}); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
+	w.healthy(e.ID, Health{Failed: w.clock(), Waiting: 2})
 	w.drain(x)
+	w.healthy(e.ID, Health{Delivered: w.clock(), Failed: w.clock()})
 	for _, got := range r.requests() {
 		if !ids[got.id()] {
 			t.Error(got)

@@ -54,6 +54,7 @@ type Endpoint struct {
 	Failing  time.Time // when deliveries began to fail; zero: the last one succeeded
 	GaveUp   time.Time // when the Sender last gave up on a message; zero: never
 	Version  int64
+	Health   *Health // set by Examine, and not stored
 }
 
 const (

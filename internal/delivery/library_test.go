@@ -1,31 +1,26 @@
 package delivery
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"crypto/sha512"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/test/npmtest"
 )
 
 // The library of Standard Webhooks and what it needs, as npm packages with their sums.
-var library = []struct{ name, spec, file, sum string }{
-	{"standardwebhooks", "standardwebhooks@1.1.1", "standardwebhooks-1.1.1.tgz",
-		"6c26d7f5913216458fb11cfb065dcdb90509a219b01927afff286beef85a18f95ce007c8aeca4845ae9c3d306e23522d9ab4c327877f4b6842b1f7b8faf4069d"},
-	{"@stablelib/base64", "@stablelib/base64@1.0.1", "stablelib-base64-1.0.1.tgz",
-		"d5b9cf42a4b14ae737222e8c841caca160a0e7c8fdeda523b82499ac64a60f136ab72b488b493cbad51e9c0c1364de15e665d7606b15508f73781ab2fa304e49"},
-	{"fast-sha256", "fast-sha256@1.3.0", "fast-sha256-1.3.0.tgz",
-		"9f5d5118ffe5ad610523f6d677280bc6123ea557a8d59608570bef3e45bb6b397facecbe1771d8459d8ae73784f669a4850a69caff6c405c7424cf5469b9e93d"},
+var library = map[string]npmtest.Package{
+	"standardwebhooks": {Spec: "standardwebhooks@1.1.1", File: "standardwebhooks-1.1.1.tgz",
+		Sum: "6c26d7f5913216458fb11cfb065dcdb90509a219b01927afff286beef85a18f95ce007c8aeca4845ae9c3d306e23522d9ab4c327877f4b6842b1f7b8faf4069d"},
+	"@stablelib/base64": {Spec: "@stablelib/base64@1.0.1", File: "stablelib-base64-1.0.1.tgz",
+		Sum: "d5b9cf42a4b14ae737222e8c841caca160a0e7c8fdeda523b82499ac64a60f136ab72b488b493cbad51e9c0c1364de15e665d7606b15508f73781ab2fa304e49"},
+	"fast-sha256": {Spec: "fast-sha256@1.3.0", File: "fast-sha256-1.3.0.tgz",
+		Sum: "9f5d5118ffe5ad610523f6d677280bc6123ea557a8d59608570bef3e45bb6b397facecbe1771d8459d8ae73784f669a4850a69caff6c405c7424cf5469b9e93d"},
 }
 
 // judge verifies each request of its standard input, and prints the ids of those that hold.
@@ -92,9 +87,9 @@ func TestLibrary(t *testing.T) {
 func installLibrary(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	_, err := exec.LookPath("node")
-	for _, p := range library {
+	for name, p := range library {
 		if err == nil {
-			err = install(p.spec, p.file, p.sum, filepath.Join(dir, "node_modules", p.name))
+			err = install(p, filepath.Join(dir, "node_modules", name))
 		}
 	}
 	if err != nil && os.Getenv("CI") != "true" {
@@ -106,63 +101,12 @@ func installLibrary(t *testing.T) (dir string) {
 	return dir
 }
 
-// install unpacks the package into the folder. npm brings it into .cache once.
-func install(spec, file, sum, to string) error {
-	cache := filepath.Join("..", "..", ".cache")
-	text, err := os.ReadFile(filepath.Join(cache, file))
-	if errors.Is(err, os.ErrNotExist) {
-		text, err = fetch(spec, file, cache)
-	}
-	if err != nil {
-		return err
-	}
-	if got := sha512.Sum512(text); hex.EncodeToString(got[:]) != sum {
-		return fmt.Errorf("%s is not the package it was: its sha512 is %x", spec, got)
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	for in := tar.NewReader(unpacked); ; {
-		h, err := in.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
+// install unpacks the package into the folder.
+func install(p npmtest.Package, to string) error {
+	return p.Each(func(name string, content []byte) error {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
 			return err
 		}
-		_, name, ok := strings.Cut(h.Name, "/")
-		if !ok || !filepath.IsLocal(name) || h.Typeflag != tar.TypeReg {
-			continue
-		}
-		content, err := io.ReadAll(in)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, name), content, 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// fetch has npm bring the package, and moves it into place whole.
-func fetch(spec, file, cache string) ([]byte, error) {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(cache, "npm-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	if out, err := exec.Command("npm", "pack", spec, "--pack-destination", dir, "--ignore-scripts", "--silent").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("npm pack %s did not work: %w: %s", spec, err, out)
-	}
-	if err := os.Rename(filepath.Join(dir, file), filepath.Join(cache, file)); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(filepath.Join(cache, file))
+		return os.WriteFile(filepath.Join(to, name), content, 0o600)
+	})
 }

@@ -138,10 +138,12 @@ func (m *Message) record(table string, days int) store.Write {
 	return store.Put(table, it)
 }
 
+func placeOf(it store.Item) string { return it.Str(schema.PK) + "|" + it.Str(schema.SK) }
+
 // decodeMessage decodes an outbox row or a record.
 func decodeMessage(it store.Item) (*Message, error) {
 	e, err := outbox.Decode(it)
-	m := &Message{ID: e.ID, Created: e.Created, State: it.Str(schema.State), Place: it.Str(schema.PK) + "|" + it.Str(schema.SK), tries: e.Tries}
+	m := &Message{ID: e.ID, Created: e.Created, State: it.Str(schema.State), Place: placeOf(it), tries: e.Tries}
 	if m.State == "" {
 		m.State, m.Due = Waiting, e.Due
 	} else {

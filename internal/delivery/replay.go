@@ -20,6 +20,7 @@ type Filter struct {
 	Endpoint    string    // ID
 	ID          string    // of one message
 	State       string    // Waiting, Delivered or Failed
+	Brief       string    // Delivered or Failed: of messages in other states, only Place is set
 	From, Until time.Time // time range of the events, without Until; zero: no limit
 	Ended       time.Time // only messages that ended before this time; zero: no limit
 }
@@ -54,7 +55,13 @@ func (s *Service) Messages(ctx context.Context, f Filter, after string) iter.Seq
 				if it.Str(schema.Kind) != kindMessage { // an effect
 					continue
 				}
-				if m, _ := decodeMessage(it); f.selects(m) && !yield(m, nil) {
+				m := &Message{Place: placeOf(it)}
+				if f.Brief == "" || f.Brief == it.Str(schema.State) {
+					if m, _ = decodeMessage(it); !f.selects(m) {
+						continue
+					}
+				}
+				if !yield(m, nil) {
 					return
 				}
 			}

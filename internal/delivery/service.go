@@ -186,12 +186,7 @@ func (c Change) Check() error {
 // Update changes the endpoint. Resuming it also resets Failing.
 func (s *Service) Update(ctx context.Context, id string, c Change) (*Endpoint, error) {
 	return s.change(ctx, id, func(e *Endpoint) error {
-		if c.URL != nil {
-			e.URL = *c.URL
-		}
-		if c.Types != nil {
-			e.Types = *c.Types
-		}
+		e.URL, e.Types = *cmp.Or(c.URL, &e.URL), *cmp.Or(c.Types, &e.Types)
 		switch {
 		case c.Paused == nil:
 		case !*c.Paused:

@@ -173,3 +173,12 @@ func (r *receiver) requests() []request {
 	defer r.mu.Unlock()
 	return append([]request(nil), r.got...)
 }
+
+// healthy compares the endpoint's health.
+func (w *world) healthy(endpoint string, want Health) {
+	w.Helper()
+	e, none := &Endpoint{ID: endpoint}, &Endpoint{ID: "ep_none"}
+	if err := w.Examine(w.Context(), e, none); err != nil || *e.Health != want || *none.Health != (Health{}) {
+		w.Errorf("the endpoint's health is %+v, want %+v, %v", *e.Health, want, err)
+	}
+}

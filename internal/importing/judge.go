@@ -1,6 +1,7 @@
 package importing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func (v *verdict) changes() bool {
 func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubscription,
 	given func(string) bool) *billing.FieldError {
 	m.row = verdict{warning: m.unknownMethod("payment_method", n.Method)}
-	if m.row.warning == "" {
-		m.row.warning = m.unknownMethod("fallback", n.Fallback)
-	}
+	m.row.warning = cmp.Or(m.row.warning, m.unknownMethod("fallback", n.Fallback))
 	if m.Stripe && n.Customer != "" && !strings.HasPrefix(n.Customer, "cus_") {
 		m.row.warning = "customer " + n.Customer + " is not a Stripe customer ID such as cus_NffrFeUfNV2Hib, so every charge will fail"
 	}

@@ -67,6 +67,7 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err != nil {
 		return fmt.Errorf("write mail: %w", err)
 	}
+	outbox.Answer(ctx, "written to "+day+"/"+name(e)+".eml")
 	return nil
 }
 

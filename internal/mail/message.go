@@ -140,7 +140,7 @@ func header(b *bytes.Buffer, name, value string) {
 // recipient parses the one bare address. Errors are stored and logged: they do not show it.
 func recipient(text string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(text)
-	if err != nil || strings.ContainsFunc(text, unprintable) || len(text) > 320 {
+	if err != nil || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || len(text) > 320 {
 		return nil, fmt.Errorf("%w: %s is not a mail address", outbox.ErrPermanent, outbox.DataEmail)
 	}
 	return &mail.Address{Address: a.Address}, nil
@@ -148,5 +148,3 @@ func recipient(text string) (*mail.Address, error) {
 
 // clean is locale.Clean for a value of which no part may read as an encoded word of a header.
 func clean(value string) string { return strings.ReplaceAll(locale.Clean(value), "=?", "= ?") }
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -33,7 +33,7 @@ func samples(kind, language string) (list []outbox.Effect) {
 		{outbox.DataCardExpired: "true", outbox.DataLink: ""}, {outbox.DataCode: "insufficient_funds"},
 		{outbox.DataCode: "expired_card"}, {outbox.DataCode: "authentication_required"},
 		{outbox.DataCode: "processing_error"}, {outbox.DataDueDate: "", outbox.DataRetryDate: ""}, {outbox.DataCollect: "2026-07-28"},
-		{outbox.DataPayBy: "2026-07-12"}, {outbox.DataDocument: "https://pay.example.com/r/x"},
+		{outbox.DataPayBy: "2026-07-12"}, {outbox.DataDocument: "https://pay.example.com/r/x"}, {outbox.DataPage: "https://pay.example.com/l/x"},
 		{outbox.DataFallback: "true", outbox.DataCard: "Visa ending in 4242"}} {
 		e := Sample(kind, language, "ada@example.com", time.Unix(0, 0))
 		maps.Copy(e.Data, more)

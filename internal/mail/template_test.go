@@ -109,6 +109,30 @@ func TestDocumentLink(t *testing.T) {
 	}
 }
 
+// TestPageLink: every mail can have a link to the customer's page, in each language.
+func TestPageLink(t *testing.T) {
+	const link = "https://pay.example.com/l/Vrw0j6I1NXJP"
+	for language, want := range map[string]string{"en": "Your subscriptions and receipts", "de": "Ihre Abonnements und Belege", "pt": "Suas assinaturas e recibos",
+		"zh": "您的订阅和收据", "ko": "내 구독과 영수증"} {
+		for _, kind := range Kinds() {
+			for _, address := range []string{link, ""} {
+				e := Sample(kind, language, "ada@example.com", created)
+				e.Data[outbox.DataPage] = address
+				m, err := compose(e, writer(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, text, html := parts(t, m)
+				for _, body := range []string{text, html} {
+					if is := address != ""; strings.Contains(body, want) != is || strings.Contains(body, link) != is {
+						t.Errorf("%s/%s:\n%s", language, kind, body)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestTaxNote: the note is in the tax line, in each language.
 func TestTaxNote(t *testing.T) {
 	for language, want := range map[string]string{"en": "Tax: $0.00 (0%, Reverse charge)", "de": "Steuer: 0,00\u00a0US$ (0\u00a0%, Reverse charge)",

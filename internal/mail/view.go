@@ -36,6 +36,7 @@ type view struct {
 	Fallback              bool   // it was tried with the account's second payment method
 	Link                  *link  // nil: there is none
 	Document              *link  // to the receipt's page; nil: there is none
+	Page                  *link  // to the customer's page; nil: there is none
 	Facts                 []fact // the known values, in their order
 	arrears               []fact // of a cancelled subscription: the periods written off, and their sum
 }
@@ -78,6 +79,7 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		return nil, fmt.Errorf("%w: the %s lacks %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
 			outbox.DataAmountText)
 	}
+	v.Page = f.link(e, outbox.DataPage)
 	v.Discount = amount(outbox.DataDiscount, outbox.DataDiscount)
 	if v.Quantity = d[outbox.DataQuantity]; v.Quantity != "" {
 		v.Quantity += " × " + amount(outbox.DataUnit, outbox.DataUnit)

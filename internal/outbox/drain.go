@@ -126,7 +126,7 @@ func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 	it := due.Item
 	e, err := Decode(it)
 	if err != nil {
-		return o.bury(ctx, it, e.Tries, err, r)
+		return o.bury(ctx, it, e, e.Tries, err, r)
 	}
 	switch {
 	case e.Kind == KindSum:
@@ -138,17 +138,18 @@ func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 			return err
 		}
 	}
-	wanted, err := o.attempt(ctx, e)
+	var answer string
+	wanted, err := o.attempt(context.WithValue(ctx, answerKey{}, &answer), e)
 	switch {
 	case err == nil && wanted:
 		r.Delivered++ // this call has delivered it, even if another one deletes it first
-		return o.settle(ctx, new(int), store.Delete(o.table.Name, o.table.KeyOf(it), sameClaim(it)))
+		return o.settle(ctx, new(int), o.gone(it, e, Outcome{End: Delivered, Tries: e.Tries + 1, Answer: answer})...)
 	case err == nil:
-		return o.settle(ctx, &r.Dropped, store.Delete(o.table.Name, o.table.KeyOf(it), sameClaim(it)))
+		return o.settle(ctx, &r.Dropped, o.gone(it, e, Outcome{End: Unwanted, Tries: e.Tries})...)
 	case ctx.Err() != nil:
 		return nil // the drain was stopped; the effect did not fail
 	case errors.Is(err, ErrPermanent):
-		return o.bury(ctx, it, e.Tries+1, err, r)
+		return o.bury(ctx, it, e, e.Tries+1, err, r)
 	}
 	return o.putOff(ctx, it, e, err, r)
 }
@@ -205,7 +206,7 @@ func (o *Outbox) putOff(ctx context.Context, it store.Item, e Effect, reason err
 	tries := e.Tries + 1
 	due, retry := NextDue(tries, o.now())
 	if !retry {
-		return o.bury(ctx, it, tries, reason, r)
+		return o.bury(ctx, it, e, tries, reason, r)
 	}
 	later := it.Clone()
 	setFailure(&later, tries, reason.Error())

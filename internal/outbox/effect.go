@@ -165,6 +165,7 @@ const (
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown
 	DataDocument    = "document"     // link to the receipt; "" if there are none
+	DataPage        = "page"         // link to the customer's page; "" if there are none
 	DataLocale      = "locale"       // pt-BR; "" if the account has none
 	DataNumber      = "number"       // R-2026-000123: of the receipt or refund; "" if it has none
 	DataName        = "name"         // of the customer; "" if it is not known

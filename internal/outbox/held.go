@@ -82,7 +82,7 @@ func (o *Outbox) decided(it store.Item, e Effect, f Fate) []store.Write {
 	case Release:
 		o.table.SetKey(&row, Mail.keyOf(e.ID, o.now()))
 	default:
-		return writes
+		return append(writes, o.recorded(it, e, Outcome{End: Unwanted, Asked: true, Tries: e.Tries})...)
 	}
 	return append(writes, store.Put(o.table.Name, row))
 }

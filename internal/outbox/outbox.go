@@ -43,6 +43,7 @@ type Outbox struct {
 	lease   time.Duration // 0: effects are not claimed
 	tally   Tally         // nil: nothing is counted
 	numbers Numbers       // nil: nothing gets a number
+	record  Recorder      // nil: ends are not recorded
 }
 
 // New returns the outbox of the queue Mail in table t of s, with the clock now. A nil guard accepts
@@ -152,11 +153,12 @@ func (o *Outbox) moved(it store.Item, to store.Key) []store.Write {
 }
 
 // bury moves the row to the dead letters, with every attribute: a later version may read it.
-func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason error, r *Report) error {
+func (o *Outbox) bury(ctx context.Context, it store.Item, e Effect, tries int, reason error, r *Report) error {
 	dead := it.Clone()
 	setFailure(&dead, tries, reason.Error())
 	dead.Set(schema.DeadDate, store.S(stamp(o.now())))
-	return o.settle(ctx, &r.Dead, o.moved(dead, store.Key{PK: o.queue.dead(), SK: o.table.KeyOf(it).SK})...)
+	writes := o.moved(dead, store.Key{PK: o.queue.dead(), SK: o.table.KeyOf(it).SK})
+	return o.settle(ctx, &r.Dead, append(writes, o.recorded(it, e, Outcome{End: GivenUp, Tries: tries, Err: reason})...)...)
 }
 
 // Dead yields the dead letters, oldest first, each with the reason in Error. For an unreadable row,
@@ -204,19 +206,20 @@ func (o *Outbox) Replay(ctx context.Context, id string) error {
 			return fmt.Errorf("replay %s: %w", id, err)
 		}
 		if e, _ := Decode(it); e.ID == id {
-			return o.revive(ctx, it, id)
+			return o.revive(ctx, it, e)
 		}
 	}
 	return fmt.Errorf("replay %s: there is no such dead letter: %w", id, store.ErrNotFound)
 }
 
 // revive keeps the last error, the reason of the replay, until the next try.
-func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
+func (o *Outbox) revive(ctx context.Context, it store.Item, e Effect) error {
 	live := it.Clone()
 	live.Remove(schema.Tries)
 	live.Remove(schema.DeadDate)
-	if err := call.Commit(ctx, o.store, o.moved(live, o.queue.keyOf(id, o.now()))...); err != nil {
-		return fmt.Errorf("replay %s: %w", id, err)
+	writes := append(o.moved(live, o.queue.keyOf(e.ID, o.now())), o.recorded(it, e, Outcome{End: Replayed})...)
+	if err := call.Commit(ctx, o.store, writes...); err != nil {
+		return fmt.Errorf("replay %s: %w", e.ID, err)
 	}
 	return nil
 }

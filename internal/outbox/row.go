@@ -68,7 +68,7 @@ func (o *Outbox) Later(it store.Item, id string, due time.Time) []store.Write {
 
 // Bury makes the row a dead letter for the reason.
 func (o *Outbox) Bury(ctx context.Context, it store.Item, reason error) error {
-	return o.bury(ctx, it, 0, reason, new(Report))
+	return o.bury(ctx, it, Effect{}, 0, reason, new(Report))
 }
 
 // Partitions returns the partitions of the queue's undelivered rows.

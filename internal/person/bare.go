@@ -5,13 +5,15 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
 // personal contains billing's attributes with personal values. Parts of Charge, PaymentDetails and
 // Reason are personal too, in the items that bare names.
-var personal = []string{schema.BillingDetails, schema.CardTold, schema.Email, schema.EmailBounced, schema.Fallback, schema.FanOut,
+var personal = []string{schema.Answer, schema.BillingDetails, schema.CardTold, schema.Email, schema.EmailBounced, schema.Fallback, schema.FanOut,
 	schema.LastError, schema.Mailed, schema.Manual, schema.Name, schema.Note, schema.PaymentMethod}
 
 // ours contains the names of billing's attributes, which all begin with a capital letter.
@@ -41,6 +43,10 @@ func bare(it store.Item) store.Item {
 		if kind == billing.External || kind == billing.Overpayment { // a note
 			now.Remove(schema.Charge)
 		}
+	case maillog.Prefix:
+		now = maillog.Bare(now)
+	case job.UnpaidPrefix:
+		now.Remove(schema.Reason)
 	case billing.PerPrefix:
 		if reason, _, is := strings.Cut(it.Str(schema.Reason), reopened); is {
 			now.Set(schema.Reason, store.S(reason+strings.TrimSuffix(reopened, ": ")))

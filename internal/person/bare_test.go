@@ -12,16 +12,16 @@ import (
 const kept = `
 Accepted Account Actor After AgendaDate AlteredDate Amount Amounts Anchor AnchorPeriod ApplicationFee AskedDate
 Attempt Attempts Base Before CancelAtEnd CancelDate CausesDate Changes Charge Charging ChargingOff ClockDate Code
-Collect CollectUntil CollectionMethod Completed Counts CreatedDate Currency Customer Data DeadDate Declined DueBefore
+Collect CollectUntil CollectionMethod Completed Counts CreatedDate Currency Customer Data DeadDate Declined DeclinedSum DueBefore
 DueDate EndedDate ErasedDate ExpiresDate FailingDate FallbackCard FallbackFor FirstDecline Format FromDate Generation
 HeartbeatDate Installation Installments Interval InvoicedTo Kept Kind Known Last LastCharge LastPaymentDate
-LastReminderDate Letter Locale LookupDate LookupFill LoweredDate Merchant Method MethodDate Moved NextPaymentDate
+LastReminderDate Letter LinkEpoch LinkKey Locale LookupDate LookupFill LoweredDate Merchant Method MethodDate Moved NextPaymentDate
 NextReminderDate Number Numbered Object Open OtherInstallations OthersSeen Overtaken Owner PK Paid Parked PausedDate
 PayBy PaymentAmount PaymentDay PaymentDetails Pending Period PreviousSecret Process ProcessedAmount ProcessedDate
 Processor ProcessorAccount Program Reason Recovered Ref Refund ReminderDays Request RequestHash Requested
 RequestedDate RetiredRefs RetryDate RevokedDate Rows RunDate SK SKU Salt Scope Secret SecretHash SeenDate Settings
 Shards SkipUntil StartedDate State Status Subscription Sums SumsDate TTL TakenDate TimeZone Token ToldDate TrialEnds
-Tries Types URL Until UsedDate Version Waits PriceTerms Price Quantity EvidenceDate Debit Upgrade
+PendingCustomer UnpaidAmounts Tries Types URL Until UsedDate Version Waits PriceTerms Price Quantity EvidenceDate Debit Upgrade Boundary Stage Takeover TakenFrom WaitsDate
 `
 
 // TestAttributes: each attribute of billing is known to be personal or to be kept. A new one must be added to personal

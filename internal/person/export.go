@@ -9,7 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/history"
-	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -25,7 +25,7 @@ type Data struct {
 	Receipts      []*billing.Receipt
 	Reversals     []*billing.ReversalRecord
 	History       []*history.Entry
-	Mail          []outbox.Effect // not delivered yet, or given up
+	Mail          []*maillog.Mail // of the last days, and what waits
 	Requests      []Request
 	Purchases     []*tracking.Purchase
 	Events        []*tracking.Event
@@ -65,8 +65,8 @@ func Export(ctx context.Context, r *billing.Records, account string) (*Data, err
 func (d *Data) add(it *Item, t *schema.Tables) {
 	switch it.Table.Name {
 	case t.Outbox.Name:
-		e, _ := outbox.Decode(it.Item) // with the readable attributes
-		d.Mail = append(d.Mail, e)
+		m, _ := maillog.Decode(it.Item) // with the readable attributes
+		d.Mail = append(d.Mail, m)
 		return
 	case t.Tracking.Purchases.Name:
 		keep(&d.Purchases, it, tracking.DecodePurchase)
@@ -84,6 +84,9 @@ func (d *Data) add(it *Item, t *schema.Tables) {
 		keep(&d.Receipts, it, billing.DecodeReceipt)
 	case billing.RefPrefix:
 		keep(&d.Reversals, it, billing.DecodeReversal)
+	case maillog.Prefix:
+		m, _ := maillog.Decode(it.Item)
+		d.Mail = append(d.Mail, m)
 	case history.Prefix:
 		keep(&d.History, it, history.Decode)
 	case billing.KeyPrefix:

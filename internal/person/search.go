@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -84,6 +86,12 @@ func (s *search) aboutRecord(it store.Item) bool {
 		part := strings.Split(it.Str(schema.Object), "/")
 		return len(part) > 1 && part[0] == "accounts" && s.accounts[part[1]]
 	}
+	if maillog.IsRecord(it) {
+		return s.accounts[it.Get(schema.Data).Map().Str(outbox.DataAccount)]
+	}
+	if job.IsUnpaid(it) {
+		return s.accounts[it.Str(schema.Account)]
+	}
 	return pk == billing.AccountPK(billing.AccountOf(pk)) && s.accounts[billing.AccountOf(pk)]
 }
 
@@ -92,6 +100,12 @@ func kindOf(it store.Item) string {
 	key := billing.KeyOf(it)
 	if strings.HasPrefix(key.PK, call.KeyPrefix) {
 		return billing.KeyPrefix
+	}
+	if maillog.IsRecord(it) {
+		return maillog.Prefix
+	}
+	if job.IsUnpaid(it) {
+		return job.UnpaidPrefix
 	}
 	return key.SK[:strings.IndexByte(key.SK, '#')+1]
 }

@@ -3,6 +3,7 @@ package person_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -151,6 +153,7 @@ func (w *world) live() {
 	_, err = e.Cancel(w.asked("cancel"), w.paid, false)
 	w.must(err)
 	w.meddle()
+	w.send()
 	w.sell(e)
 }
 
@@ -196,6 +199,9 @@ func (w *world) meddle() {
 			w.set(key, w.attribute(schema.LastError, "refused for Ann"))
 		}
 	}
+	unpaid := billing.ItemAt(store.Key{PK: job.UnpaidPrefix + "2026-03-01#x", SK: w.paid.String() + "#000007"},
+		store.Attribute{Name: schema.Account, Value: store.S(personID)}, w.attribute(schema.Reason, "refused for Ann"))
+	w.must(w.store.Commit(w.Context(), store.Put(w.tables.RecurringPayments.Name, unpaid)))
 	usd, _ := money.ParseCurrency("USD")
 	period := &billing.EndedPeriod{Name: w.paid, SKU: "news", Period: 7, Ending: billing.EndFailed, Due: civil.Of(w.at), Ended: w.at,
 		Amount: money.New(1299, usd), Reason: "void (the subscription was cancelled); reopened: " + w.marked("she asked for it")}
@@ -216,6 +222,22 @@ func (w *world) meddle() {
 			mail.Item.Set(schema.PK, store.S("OUT#DEAD"))
 		}
 		w.must(w.store.Commit(w.Context(), mail))
+	}
+}
+
+// send plants records of mail that was sent to both persons, and of the person's mail that bounced.
+func (w *world) send() {
+	w.Helper()
+	for i, x := range []struct{ account, email, text, answer string }{{personID, email, w.marked("Dear Ann"), w.marked("250 queued for Ann")},
+		{personID, email, w.marked("Ann, again"), ""}, {otherID, "two@example.com", "Dear Two", "250 queued"}} {
+		e := outbox.Effect{Kind: outbox.KindCancelled, ID: fmt.Sprint("sent/", x.account, "/", i), Created: w.at,
+			Data: map[string]string{outbox.DataAccount: x.account, outbox.DataEmail: x.email, "text": x.text, outbox.DataAmount: "12.99"}}
+		out := outbox.Outcome{End: outbox.Delivered, Tries: 1, Answer: x.answer}
+		if x.answer == "" {
+			out = outbox.Outcome{End: outbox.GivenUp, Tries: 1, Err: errors.New(w.marked("no such user Ann"))}
+		}
+		row := outbox.Write(w.tables.Outbox.Name, e).Item
+		w.must(w.store.Commit(w.Context(), maillog.Record(w.tables.RecurringPayments.Name, w.at, row, e, out)...))
 	}
 }
 

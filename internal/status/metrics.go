@@ -32,7 +32,7 @@ func metrics() []metric {
 	return []metric{
 		{"duesday_build_info", gauge, "The version of the program; always 1.", []string{"version"}},
 		{"duesday_check_ok", gauge, "Whether a check of duesday status passes: 1 or 0.", []string{"check"}},
-		{"duesday_look_timestamp_seconds", gauge, "When these checks last ran.", nil},
+		{lookMetric, gauge, "When these checks last ran.", nil},
 		{"duesday_look_duration_seconds", gauge, "How long the checks took.", nil},
 		{"duesday_overdue_payments", gauge, "Payments due before today that no completed run has handled; at most 10000.", nil},
 		{"duesday_unfinished_dates", gauge, "Scheduled days on which a daily job has not completed.", nil},

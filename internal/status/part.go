@@ -165,9 +165,7 @@ func (e *Endpoints) at(path string) *endpoint {
 	if e.list == nil {
 		e.list = map[string]*endpoint{}
 	}
-	if e.list[path] == nil {
-		e.list[path] = new(endpoint)
-	}
+	e.list[path] = cmp.Or(e.list[path], new(endpoint))
 	return e.list[path]
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -141,9 +142,24 @@ func (in *Installation) Look(ctx context.Context) []Check {
 		}
 	}
 	found[0].value("duesday_build_info", 1, in.Version)
-	found[0].value("duesday_look_timestamp_seconds", seconds(v.now))
+	found[0].value(lookMetric, seconds(v.now))
 	found[0].value("duesday_look_duration_seconds", in.Engine.Now().Sub(v.now).Seconds())
 	return found
+}
+
+// lookMetric is the metric with the time of a look.
+const lookMetric = "duesday_look_timestamp_seconds"
+
+// LookedAt returns when the checks of a look began, or the zero time.
+func LookedAt(checks []Check) time.Time {
+	for _, c := range checks {
+		for _, x := range c.Values {
+			if x.Metric == lookMetric {
+				return time.UnixMilli(int64(math.Round(x.Number * 1000)))
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // part looks at one part.

@@ -167,6 +167,16 @@ func TestQuarantine(t *testing.T) {
 	if want := []string{"evt_1 quarantined", "evt_2 quarantined", "evt_3 quarantined"}; !slices.Equal(waiting, want) {
 		t.Errorf("got %v, want %v", waiting, want)
 	}
+	var rest []string
+	for e, err := range d.service.Quarantined(t.Context(), tracking.Mark{StripeAccount: otherAt, ID: "evt_1"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest = append(rest, e.ID)
+	}
+	if !slices.Equal(rest, []string{"evt_2", "evt_3"}) {
+		t.Errorf("after the first one: %v", rest)
+	}
 	if got := d.items(tables.Tracking.Purchases.Name); len(got) > 0 {
 		t.Errorf("stored before it was registered: %v", got)
 	}

@@ -21,6 +21,8 @@ type application struct {
 	noted        time.Time // time of the merge
 	rule
 	known map[need]any // rows read so far: *Purchase, *Payment or *Subscription, or nil if none exists
+	// importing returns the ID of an imported subscription's purchase; nil unless this is an import.
+	importing func(subscription string) string
 
 	outcome
 }
@@ -33,6 +35,7 @@ type outcome struct {
 	payment      *Payment
 	subscription *Subscription
 	changed      struct{ purchase, payment, subscription bool }
+	imported     bool // the import creates the payment or subscription
 
 	fetched bool // the payment intent was fetched for this application
 	asked   []Action
@@ -149,6 +152,9 @@ func (a *application) needPurchase(id string, o Object) error {
 	case p == nil:
 		p = &Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind, Created: cmp.Or(o.Created, a.noted)}
 		a.changed.purchase = true
+		if a.imported {
+			p.Imported, p.Customer = a.noted, o.Customer
+		}
 		a.note(&p.History, "first heard of through Stripe")
 	case p.StripeAccount != a.at:
 		return refusal("it names a purchase of another Stripe account")
@@ -170,7 +176,10 @@ func (a *application) applySubscription(o Object) error {
 		return err
 	}
 	sub, before := a.subscription, *a.subscription
-	changes, undecided, ask := mergeSubscription(sub, o, a.rule)
+	r := a.rule
+	sub.activated = sub.activated || a.imported && o.Status == "canceled" // what was never active expires instead
+	r.fresh = r.fresh || a.imported                                       // no event has changed a row that does not exist
+	changes, undecided, ask := mergeSubscription(sub, o, r)
 	a.set(Applied, "")
 	changed := a.changed.subscription || len(changes) > 0 || ask || sub.differs(&before)
 	if !changed && !undecided && !ended(o.Status) && before.Ending == "" { // most renewals change nothing
@@ -181,7 +190,7 @@ func (a *application) applySubscription(o Object) error {
 	}
 	switch {
 	case a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) &&
-		before.Schedule == "" && o.Schedule == "" && !a.force: // an old event may not name the schedule
+		before.Schedule == "" && o.Schedule == "" && !a.force && !a.imported: // an old event may not name the schedule
 		return need{kind: KindSubscription, id: id}
 	case undecided:
 		return need{kind: KindSchedule, id: cmp.Or(sub.Schedule, o.Schedule), of: id}
@@ -208,6 +217,9 @@ func (a *application) needSubscription(id string, o Object) (err error) {
 	if a.subscription, err = row[Subscription](a, KindSubscription, id); err != nil || a.subscription != nil {
 		return err
 	}
+	if a.imported = a.importing != nil; a.imported && o.Tag.Purchase == "" && o.Kind == KindSubscription {
+		o.Tag = Tag{Purchase: a.importing(id), Kind: Subscribe}
+	}
 	if o.Tag.Purchase == "" {
 		a.set(Ignored, "not tracked")
 		return nil
@@ -227,6 +239,9 @@ func (a *application) needSubscription(id string, o Object) (err error) {
 // troubleOf records a problem if a subscription is active although its buyer has already lost
 // access.
 func (a *application) troubleOf(sub *Subscription, before SubscriptionStatus, o Object) {
+	if a.imported {
+		return
+	}
 	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before == SubscriptionTerminated {
 		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
 			"after it had ended here because it was not paid: decide what the buyer gets")
@@ -285,6 +300,16 @@ func (a *application) needPayment(o Object) (err error) {
 		a.payment.Refunds = maps.Clone(a.payment.Refunds)
 		return nil
 	}
+	if o.Tag.Purchase == "" && o.Subscription != "" { // the subscription may be an imported one, without our metadata
+		sub, err := row[Subscription](a, KindSubscription, o.Subscription)
+		if err != nil {
+			return err
+		}
+		if sub != nil {
+			o.Tag = Tag{Purchase: sub.Purchase, Kind: Subscribe}
+		}
+	}
+	a.imported = a.importing != nil
 	switch {
 	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
 	case o.Kind == KindInvoice:
@@ -322,7 +347,10 @@ func (a *application) note(history *[]Change, changes ...string) {
 		return
 	}
 	what := strings.Join(changes, "; ")
-	if a.event == "" {
+	switch {
+	case a.imported:
+		what = importedReason + ": " + what
+	case a.event == "":
 		what = "seen at Stripe: " + what
 	}
 	*history = remember(*history, Change{At: a.noted, What: what, Event: a.event})
@@ -351,6 +379,10 @@ func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 // askEffects requests the purchase's due effects and records them in its history.
 func (a *application) askEffects(paid bool, reason string) {
 	p := a.purchase
+	if a.imported && p.doneElsewhere(paid, a.noted) {
+		a.changed.purchase = true
+		return
+	}
 	before := p.Unsubscribe.State
 	asked := askEffects(p, paid, reason, a.noted)
 	for _, action := range asked {

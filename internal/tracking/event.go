@@ -85,6 +85,9 @@ type Decode func(body []byte) (Event, error)
 // ErrEndpoint is returned if the event belongs to the other webhook endpoint.
 var ErrEndpoint = errors.New("this event belongs to the other webhook endpoint")
 
+// ErrNotApplied is returned if a replayed event cannot be applied, at least not yet.
+var ErrNotApplied = errors.New("the event was not applied")
+
 // ErrBody is returned if the body is not a Stripe event.
 var ErrBody = errors.New("the body is not a Stripe event")
 

@@ -79,6 +79,7 @@ func TestFlows_OnPebble(t *testing.T) {
 		each = 5
 	}
 	onEngine(t, s, each)
+	followsOn(t, s)
 }
 
 // TestFlows_OnDynamoDB runs the same test on DynamoDB Local.
@@ -109,4 +110,5 @@ func TestFlows_OnDynamoDB(t *testing.T) {
 		}
 	}()
 	onEngine(t, s, 9)
+	followsOn(t, s)
 }

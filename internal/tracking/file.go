@@ -95,11 +95,7 @@ func (t *turn) file(ctx context.Context) (Verdict, error) {
 		if err != nil {
 			return Verdict{}, err
 		}
-		condition := store.Absent()
-		if filed.was != nil {
-			condition = *filed.was
-		}
-		writes = append([]store.Write{store.Put(t.events, it, condition)}, writes...)
+		writes = append([]store.Write{store.Put(t.events, it, *cmp.Or(filed.was, new(store.Absent())))}, writes...)
 	}
 	if len(writes) > 0 {
 		if err := t.commit(ctx, writes...); err != nil {

@@ -298,3 +298,8 @@ func (tp *tape) inLoss(t testing.TB, l loss, form stripefake.EventForm, seed uin
 	}
 	return w
 }
+
+// ListFollowed implements poller.Lister.
+func (listing) ListFollowed(context.Context, string, time.Time, time.Time, time.Time, func(tracking.Object, string) error) error {
+	return nil
+}

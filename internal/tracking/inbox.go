@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -77,7 +78,8 @@ func (b *inbox) setback(ctx context.Context, id string, tries int, cause error) 
 }
 
 // Replay applies a stored event immediately, whatever its status. Replaying an applied event
-// changes nothing more. Replay returns store.ErrNotFound if the event is not stored.
+// changes nothing more. Replay returns store.ErrNotFound if the event is not stored, and ErrNotApplied if the event itself
+// is why it could not be applied.
 func (b *inbox) Replay(ctx context.Context, id string) (v Verdict, err error) {
 	err = store.Retry(ctx, "event "+id, func() error {
 		e, err := b.Event(ctx, id)
@@ -93,6 +95,9 @@ func (b *inbox) Replay(ctx context.Context, id string) (v Verdict, err error) {
 		}
 		return err
 	})
+	if errors.Is(err, errPoison) || errors.Is(err, errUndecided) || errors.Is(err, outbox.ErrPermanent) {
+		err = fmt.Errorf("%w: %w", ErrNotApplied, err)
+	}
 	return v, err
 }
 
@@ -108,41 +113,64 @@ func (b *inbox) revive(ctx context.Context, id string) error {
 	return nil
 }
 
-// Waiting yields the unfinished events. The received ones come first, then the dead ones, then the
-// quarantined ones.
+// Waiting yields the unfinished events: those in the inbox, and then the quarantined ones.
 func (b *inbox) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
+	both := []iter.Seq2[*Event, error]{b.Undecided(ctx, ""), b.Quarantined(ctx, Mark{})}
+	return sequence.Flat(slices.Values(both), func(of iter.Seq2[*Event, error]) iter.Seq2[*Event, error] { return of })
+}
+
+// Undecided yields the received and the dead events that are in the inbox and whose ID is after the given one, by ID.
+func (b *inbox) Undecided(ctx context.Context, after string) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
-		seen := map[string]bool{}
-		show := func(id string) bool {
-			if seen[id] {
-				return true
-			}
-			seen[id] = true
-			e, err := b.Event(ctx, id)
-			if err != nil || e.Status.Final() { // the event was applied meanwhile, or has expired
-				return true
-			}
-			e.Body = nil
-			return yield(e, nil)
-		}
+		var ids []string
 		for e, err := range b.queued().Waiting(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if (e.Kind == pendingEvent || e.Kind == pendingCharge) && !show(e.Data[pendingID]) {
+			if id := e.Data[pendingID]; (e.Kind == pendingEvent || e.Kind == pendingCharge) && id > after {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		for _, id := range slices.Compact(ids) {
+			if !b.unfinished(ctx, id, yield) {
 				return
 			}
 		}
-		for it, err := range b.o.Store.Query(ctx, store.Query{Table: b.accounts, Partition: quarantineRows}) {
+	}
+}
+
+// Quarantined yields the events of unregistered Stripe accounts after the mark, by account and ID.
+func (b *inbox) Quarantined(ctx context.Context, after Mark) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		q := store.Query{Table: b.accounts, Partition: quarantineRows}
+		if after.ID != "" {
+			q.After = store.Cursor{Key: store.Key{PK: quarantineRows, SK: after.StripeAccount + "#" + after.ID}}
+		}
+		for it, err := range b.o.Store.Query(ctx, q) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if _, id, ok := strings.Cut(it.Str(schema.SK), "#"); ok && !show(id) {
+			if _, id, ok := strings.Cut(it.Str(schema.SK), "#"); ok && !b.unfinished(ctx, id, yield) {
 				return
 			}
 		}
+	}
+}
+
+// unfinished yields the event without its body, unless it was applied meanwhile or has expired.
+func (b *inbox) unfinished(ctx context.Context, id string, yield func(*Event, error) bool) bool {
+	switch e, err := b.Event(ctx, id); {
+	case errors.Is(err, store.ErrNotFound) || err == nil && e.Status.Final():
+		return true
+	case err != nil:
+		yield(nil, err)
+		return false
+	default:
+		e.Body = nil
+		return yield(e, nil)
 	}
 }
 

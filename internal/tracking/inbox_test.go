@@ -138,6 +138,9 @@ func TestWork_GivesUp(t *testing.T) {
 	if !slices.Equal(waiting, []string{"evt_1 dead <nil>"}) {
 		t.Errorf("waiting: %v", waiting)
 	}
+	for e := range d.service.Undecided(t.Context(), "evt_1") {
+		t.Errorf("after evt_1: %s", e.ID)
+	}
 	d.clock = d.clock.Add(365 * 24 * time.Hour)
 	d.drain()
 	d.is("evt_1", tracking.Dead) // it does not vanish, and nothing happens by itself

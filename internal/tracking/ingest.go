@@ -122,26 +122,34 @@ func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 // Apply merges an object fetched from Stripe as if an event had contained it, and reports whether a
 // row changed. The argument at is the connected account, or "" for our own.
 func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
-	at, o.Fetched = cmp.Or(at, in.o.Own), true
-	merchant, err := in.merchantOf(ctx, at)
-	if err != nil {
-		return false, err
-	}
-	err = store.Retry(ctx, o.Kind+" "+o.ID, func() error {
-		if o.Kind == KindDispute { // a dispute creates no payment row: most concern other payments
-			if _, err := in.Payment(ctx, at, o.Payment); err != nil {
-				return ignoreNotFound(err)
-			}
-		}
-		t := &turn{intake: in, by: askStripe, application: application{at: at, merchant: merchant}}
-		if err := t.work(ctx, o); err != nil {
-			return err
-		}
+	err = in.applyFetched(ctx, at, o, nil, func(t *turn) error {
 		_, err := t.file(ctx)
 		changed = err == nil && len(t.writes) > 0
 		return err
 	})
 	return changed, err
+}
+
+// applyFetched merges the object into a turn, and passes the turn to file, which stores the turn or
+// returns a retryable error. importing is that of the application.
+func (in *intake) applyFetched(ctx context.Context, at string, o Object, importing func(string) string, file func(*turn) error) error {
+	at, o.Fetched = cmp.Or(at, in.o.Own), true
+	merchant, err := in.merchantOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	return store.Retry(ctx, o.Kind+" "+o.ID, func() error {
+		if o.Kind == KindDispute || o.Kind == KindRefund { // they create no payment row: most concern other payments
+			if _, err := in.Payment(ctx, at, o.Payment); err != nil {
+				return ignoreNotFound(err)
+			}
+		}
+		t := &turn{intake: in, by: askStripe, application: application{at: at, merchant: merchant, importing: importing}}
+		if err := t.work(ctx, o); err != nil {
+			return err
+		}
+		return file(t)
+	})
 }
 
 // refresh fetches a subscription (sub_…) or a payment's dispute (pi_…/du_…) if its events leave the

@@ -167,9 +167,9 @@ func mergeLinks(p *Payment, o Object) (changes []string) {
 	return changes
 }
 
-// serves reports whether a Stripe subscription with this status has been activated and has not
+// Serves reports whether a Stripe subscription with this status has been activated and has not
 // ended.
-func serves(status string) bool {
+func Serves(status string) bool {
 	return slices.Contains([]string{"trialing", "active", "past_due", "unpaid", "paused"}, status)
 }
 
@@ -196,7 +196,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		s.Schedule = o.ID
 		s.activated = s.activated || o.Status == "completed" // only an activated subscription can be completed
 	} else {
-		s.activated = s.activated || serves(o.Status)
+		s.activated = s.activated || Serves(o.Status)
 		s.over = s.over || ended(o.Status)
 		s.expired = s.expired || o.Status == "incomplete_expired"
 		s.Schedule = cmp.Or(s.Schedule, o.Schedule)
@@ -283,6 +283,8 @@ func (s *Subscription) undecided(r rule) bool {
 // decide implements the state machine in docs/internals/tracking.md.
 func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	switch {
+	case s.TakenOver && s.over:
+		return SubscriptionTerminated, EndTakenOver
 	case s.scheduleStatus == "canceled":
 		return SubscriptionTerminated, EndCanceled
 	case s.scheduleStatus == "completed" && (s.over || s.ID == s.Schedule): // otherwise the released subscription continues
@@ -326,7 +328,7 @@ func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
 
 // askEffects requests the due effects of the purchase. It requests fulfilment after the first
 // payment or activation. It requests unsubscribe after the last subscription ends, but only if
-// fulfilment was requested. It withdraws an unsubscribe that has not begun if another subscription
+// fulfilment was requested and billing has taken none over. It withdraws an unsubscribe that has not begun if another subscription
 // becomes known. The reason names the cause.
 func askEffects(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
 	var active, over, completed int
@@ -337,6 +339,7 @@ func askEffects(p *Purchase, paid bool, reason string, now time.Time) (asked []A
 		case c.Status == SubscriptionTerminated && c.Ending == EndCompleted:
 			completed++
 			over++
+		case c.Ending == EndTakenOver: // the customer has it from billing
 		case c.Status == SubscriptionTerminated:
 			over++
 		}

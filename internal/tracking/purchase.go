@@ -25,6 +25,8 @@ type Purchase struct {
 	Order    Order  `json:"order"`              // zero if Duesday only knows the purchase from an event
 	Customer string `json:"customer,omitempty"` // cus_… of the buyer
 	Problem  string `json:"problem,omitempty"`  // why the purchase needs attention, or why Stripe refused it
+	// Imported is the time when an import found the purchase; zero if Duesday created it or an event named it.
+	Imported time.Time `json:"imported,omitzero"`
 
 	// The two effects.
 	Fulfilment  Effect `json:"fulfilment,omitzero"`
@@ -116,6 +118,7 @@ func (p *Purchase) fields(c *codec) {
 	text(c, schema.TrackedKind, &p.Kind)
 	text(c, schema.TrackedCustomer, &p.Customer)
 	text(c, schema.TrackedProblem, &p.Problem)
+	c.time(schema.TrackedImported, &p.Imported)
 	text(c, schema.TrackedKeyHash, &p.keyHash)
 	text(c, schema.TrackedOrder, &p.order)
 	p.Fulfilment.fields(c, schema.TrackedFulfilment)

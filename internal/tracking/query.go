@@ -59,15 +59,21 @@ type EventQuery struct {
 	After                       Mark      // mark of a row from the same query
 	Limit                       int       // 0: all
 	Whole                       bool      // also read the event itself if the index only has its ID and time
+	Details                     bool      // read every event itself
+	Newest                      bool      // newest first
 }
 
-// An EventRow contains the event fields that an index stores.
+// An EventRow contains the event fields that an index stores. Status, Reason and Source are only set if the event itself
+// was read.
 type EventRow struct {
-	ID            string    `json:"id"`
-	Type          string    `json:"type,omitempty"`
-	StripeAccount string    `json:"stripe_account,omitempty"`
-	Subscription  string    `json:"subscription,omitempty"`
-	At            time.Time `json:"at"`
+	ID            string      `json:"id"`
+	Type          string      `json:"type,omitempty"`
+	StripeAccount string      `json:"stripe_account,omitempty"`
+	Subscription  string      `json:"subscription,omitempty"`
+	At            time.Time   `json:"at"`
+	Status        EventStatus `json:"status,omitempty"`
+	Reason        string      `json:"reason,omitempty"`
+	Source        Source      `json:"source,omitempty"`
 }
 
 // Mark returns the row's place in the list.
@@ -76,21 +82,25 @@ func (r EventRow) Mark() Mark { return Mark{r.At, r.StripeAccount, r.ID} }
 func rowOf(it store.Item) EventRow {
 	at := cmp.Or(it.Str(schema.TrackedTimestamp), it.Str(schema.TrackedDate)+" "+it.Str(schema.TrackedTime))
 	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), At: parseStamp(at),
-		StripeAccount: it.Str(schema.TrackedStripeAccount), Subscription: it.Str(schema.TrackedSubscription)}
+		StripeAccount: it.Str(schema.TrackedStripeAccount), Subscription: it.Str(schema.TrackedSubscription),
+		Status: EventStatus(it.Str(schema.TrackedStatus)), Reason: it.Str(schema.TrackedReason), Source: Source(it.Str(schema.TrackedSource))}
 }
 
-// Events yields stored events, oldest first. It reads an index, so it may miss an event stored
+// Row returns the event as a list has it.
+func (e *Event) Row() EventRow {
+	return EventRow{e.ID, e.Type, e.StripeAccount, e.Subscription, e.Created, e.Status, e.Reason, e.Source}
+}
+
+// Events yields stored events, oldest first unless the query says otherwise. It reads an index, so it may miss an event stored
 // moments ago. For all accounts it reads the time index day by day, at most 400 days back. That
 // index only has IDs and times.
 func (r *rows) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
-	if q.From.IsZero() {
-		q.From = r.now().Add(-keep)
-	}
+	q.From = cmp.Or(q.From, r.now().Add(-keep))
 	return func(yield func(EventRow, error) bool) {
 		n := 0
 		for it, err := range r.eventItems(ctx, q) {
 			row := rowOf(it)
-			if err == nil && q.Whole && row.Type == "" {
+			if err == nil && (q.Details || q.Whole && row.Type == "") {
 				it, err = r.o.Store.Get(ctx, r.events, store.Key{PK: row.ID})
 				if errors.Is(err, store.ErrNotFound) {
 					continue // the event has expired meanwhile
@@ -118,7 +128,7 @@ func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Ite
 	if q.Subscription != "" {
 		index, partition = schema.SubscriptionIndex, q.Subscription
 	}
-	if q.After.At.After(q.From) {
+	if !q.Newest && q.After.At.After(q.From) {
 		q.From = q.After.At
 	}
 	first, end := now.Add(-walked), now.Add(keep) // Stripe's clock may be ahead of ours
@@ -132,18 +142,21 @@ func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Ite
 		q.To = end
 	}
 	last := q.To.Add(-time.Millisecond)
+	if q.Newest && q.After != (Mark{}) && q.After.At.Before(last) {
+		last = q.After.At
+	}
 	if last.Before(q.From) {
 		return func(func(store.Item, error) bool) {}
 	}
 	key, after := store.Key{PK: q.After.ID}, stamp(q.After.At)
 	if partition != "" {
 		return r.o.Store.Query(ctx, store.Query{Table: r.events, Index: index, Partition: partition, From: stamp(q.From),
-			To: stamp(last), After: q.After.cursor(partition, after, key)})
+			To: stamp(last), After: q.After.cursor(partition, after, key), Reverse: q.Newest})
 	}
 	var days []store.Query
 	for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {
 		date := day.Format(time.DateOnly)
-		of := store.Query{Table: r.events, Index: schema.TimeIndex, Partition: date}
+		of := store.Query{Table: r.events, Index: schema.TimeIndex, Partition: date, Reverse: q.Newest}
 		if from := stamp(q.From); from[:len(date)] == date {
 			of.From = from[len(date)+1:]
 		}
@@ -154,6 +167,9 @@ func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Ite
 			of.After = q.After.cursor(date, after[len(date)+1:], key)
 		}
 		days = append(days, of)
+	}
+	if q.Newest {
+		slices.Reverse(days)
 	}
 	return sequence.Flat(slices.Values(days), func(of store.Query) iter.Seq2[store.Item, error] { return r.o.Store.Query(ctx, of) })
 }

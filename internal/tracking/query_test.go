@@ -97,6 +97,11 @@ func TestEvents(t *testing.T) {
 			t.Errorf("whole: %+v, %v", e, err)
 		}
 	}
+	for e, err := range d.service.Events(t.Context(), tracking.EventQuery{StripeAccount: shopAt, Details: true}) {
+		if err != nil || e.Status != tracking.Ignored || e.Reason == "" || e.Source != tracking.FromWebhook {
+			t.Errorf("with details: %+v, %v", e, err)
+		}
+	}
 	for e, err := range d.service.Events(t.Context(), tracking.EventQuery{Subscription: "sub_1"}) {
 		if err != nil || e.Type == "" || e.StripeAccount == "" || !e.At.Equal(at[e.ID]) || e.Subscription != "sub_1" {
 			t.Errorf("by subscription: %+v, %v", e, err)
@@ -140,10 +145,14 @@ func TestEvents_After(t *testing.T) {
 		if len(want) != c.n {
 			t.Fatalf("%s: %d events, want %d", name, len(want), c.n)
 		}
-		for _, size := range []int{1, 7, 20} {
+		backwards := slices.Clone(want)
+		slices.Reverse(backwards)
+		for _, size := range []int{1, 7, 20, -7, -20} { // below zero: newest first
 			var got []string
-			q := c.q
-			q.Limit = size
+			q, want := c.q, want
+			if q.Limit = size; size < 0 {
+				q.Limit, q.Newest, want = -size, true, backwards
+			}
 			for more := true; more; {
 				more = false
 				for e, err := range d.service.Events(t.Context(), q) {

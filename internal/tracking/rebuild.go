@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,7 @@ type Rebuilt struct {
 	Thin          int          `json:"thin"`                  // applied thin events whose fetched object is not stored, so not folded
 	Waiting       []string     `json:"waiting,omitempty"`     // up to 20 events that are not applied yet; replay applies one
 	Compared      int          `json:"compared"`              // payments and subscriptions whose first event is stored
-	Partial       int          `json:"partial"`               // payments and subscriptions whose first event has expired
+	Partial       int          `json:"partial"`               // payments and subscriptions whose first event has expired or was never stored
 	Ahead         int          `json:"ahead"`                 // compared objects for which a fetch brought more than the events
 	Differences   []Difference `json:"differences,omitempty"` // sorted by object ID
 }
@@ -130,9 +131,7 @@ func (b *rebuild) foldSorted(ctx context.Context, step func(done, all int)) erro
 				return err
 			}
 			key := [2]string{t.At, t.ID}
-			if objects[key] == nil {
-				objects[key] = &folded{}
-			}
+			objects[key] = cmp.Or(objects[key], &folded{})
 			objects[key].add(t)
 			done++
 			step(done, b.n)
@@ -196,9 +195,7 @@ type folded struct {
 func (f *folded) add(t told) {
 	o := t.Object
 	if o.Kind == KindSubscription || o.Kind == KindSchedule {
-		if f.subscription == nil {
-			f.subscription = &Subscription{ID: t.ID, Status: SubscriptionNew}
-		}
+		f.subscription = cmp.Or(f.subscription, &Subscription{ID: t.ID, Status: SubscriptionNew})
 		f.whole = f.whole || t.Type == "customer.subscription.created" || t.ID == o.ID &&
 			t.Type == "subscription_schedule.created"
 		if o.Schedule == "" && o.Kind == KindSubscription {
@@ -209,9 +206,7 @@ func (f *folded) add(t told) {
 		mergeSubscription(f.subscription, o, rule{force: true})
 		return
 	}
-	if f.payment == nil {
-		f.payment = &Payment{ID: t.ID, Status: PaymentNew}
-	}
+	f.payment = cmp.Or(f.payment, &Payment{ID: t.ID, Status: PaymentNew})
 	f.whole = f.whole || t.Type == "payment_intent.created"
 	mergePayment(f.payment, o, false)
 }
@@ -227,6 +222,8 @@ func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 	} else {
 		var sub *Subscription
 		if sub, err = b.Subscription(ctx, r.StripeAccount, id); err == nil {
+			f.subscription.TakenOver = sub.TakenOver // which no event says
+			f.subscription.Status, f.subscription.Ending = f.subscription.decide()
 			stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 		}
 	}
@@ -250,7 +247,7 @@ func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 
 // includes reports whether the payment has reached at least the state of the other payment.
 func (p *Payment) includes(q *Payment) bool {
-	if paymentRank[q.Status] > paymentRank[p.Status] || q.told > p.told {
+	if paymentRank[q.Status] > paymentRank[p.Status] || q.told > max(p.told, p.Refunded) {
 		return false
 	}
 	for id, r := range q.Refunds {

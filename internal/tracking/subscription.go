@@ -20,6 +20,7 @@ type Subscription struct {
 	Ending        Ending             `json:"ending,omitempty"`        // set if the subscription is terminated
 	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_…
 	Terms         Terms              `json:"terms,omitzero"`
+	TakenOver     bool               `json:"taken_over,omitempty"` // billing continues it after its end
 	History       []Change           `json:"history,omitempty"`
 
 	progress
@@ -52,10 +53,11 @@ type Ending string
 
 // The endings of a subscription.
 const (
-	EndCanceled  Ending = "canceled"  // the subscription or its schedule was cancelled
-	EndExpired   Ending = "expired"   // its first payment was never made
-	EndCompleted Ending = "completed" // the schedule completed after requesting all split payments
-	EndSetting   Ending = "setting"   // Options.EndedBy lists its Stripe status: unpaid, paused or past_due
+	EndCanceled  Ending = "canceled"   // the subscription or its schedule was cancelled
+	EndExpired   Ending = "expired"    // its first payment was never made
+	EndCompleted Ending = "completed"  // the schedule completed after requesting all split payments
+	EndTakenOver Ending = "taken_over" // cancelled because billing continues it
+	EndSetting   Ending = "setting"    // Options.EndedBy lists its Stripe status: unpaid, paused or past_due
 )
 
 func (s *Subscription) fields(c *codec) {
@@ -71,6 +73,7 @@ func (s *Subscription) fields(c *codec) {
 	c.flag(schema.TrackedSoft, &s.soft)
 	c.flag(schema.TrackedActivated, &s.activated)
 	c.flag(schema.TrackedAsking, &s.asking)
+	c.flag(schema.TrackedTakenOver, &s.TakenOver)
 	text(c, schema.TrackedPrice, &s.Terms.Price)
 	number(c, schema.TrackedQuantity, &s.Terms.Quantity)
 	c.time(schema.TrackedCancelAt, &s.Terms.CancelAt)

@@ -24,6 +24,9 @@ const manifestFile = "BACKUP.json"
 
 const backupFormat = 1
 
+// unfinished is the end of the name of a folder in which a backup is made.
+const unfinished = ".unfinished"
+
 // A Manifest describes the origin of a backup.
 type Manifest struct {
 	Format       int       `json:"format"`
@@ -80,7 +83,7 @@ func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return nil, err
 	}
-	staging := to + ".unfinished"
+	staging := to + unfinished
 	release, err := claimStaging(staging)
 	if errors.Is(err, store.ErrLocked) {
 		return nil, fmt.Errorf("%s exists because a backup to %s is running", staging, to)

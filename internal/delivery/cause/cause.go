@@ -78,6 +78,7 @@ func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery
 	}
 	kind, known := byStatus[s.Status]
 	switch {
+	case s.Takeover != nil && s.Takeover.Stage == billing.TakeoverUndoing: // the customer continues at the processor
 	case was.Status != s.Status && known:
 		events = append(events, of(kind, s))
 	case s.Status == billing.Active && (was.Status == billing.Paused || was.Status == billing.PastDue):

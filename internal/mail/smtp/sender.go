@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/wneessen/go-mail/smtp"
+
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/outbox"
 )
@@ -103,6 +105,9 @@ func (s *Sender) send(ctx context.Context, c *conn, m *mail.Message) (step strin
 		if err == nil {
 			err = w.Close()
 		}
+		if taken, ok := w.(*smtp.DataCloser); ok && err == nil {
+			outbox.Answer(ctx, withoutAddresses("250 "+taken.ServerResponse()))
+		}
 		return err
 	})
 }
@@ -183,13 +188,19 @@ func lost(err error) bool {
 // explain names the server and the step. It hides addresses: errors are stored and logged.
 func (s *Sender) explain(step string, err error) error {
 	if reply, ok := errors.AsType[*textproto.Error](err); ok {
-		words := strings.Fields(fmt.Sprintf("%d %s", reply.Code, reply.Msg))
-		for i, word := range words {
-			if strings.Contains(word, "@") {
-				words[i] = "(address)"
-			}
-		}
-		return fmt.Errorf("mail server %s, %s: the server answered: %s", s.server, step, strings.Join(words, " "))
+		text := withoutAddresses(fmt.Sprintf("%d %s", reply.Code, reply.Msg))
+		return fmt.Errorf("mail server %s, %s: the server answered: %s", s.server, step, text)
 	}
 	return fmt.Errorf("mail server %s, %s: %w", s.server, step, err)
+}
+
+// withoutAddresses returns a server's reply in one line.
+func withoutAddresses(reply string) string {
+	words := strings.Fields(reply)
+	for i, word := range words {
+		if strings.Contains(word, "@") {
+			words[i] = "(address)"
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -15,6 +15,9 @@ import (
 
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
 )
 
 func sample(i int, to string) outbox.Effect {
@@ -90,6 +93,32 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%d connections, want %d", conns, tt.conns)
 			}
 		})
+	}
+}
+
+// TestAnswer: the outbox learns what the server answered to a mail that it has taken, without addresses.
+func TestAnswer(t *testing.T) {
+	m := (&mailServer{implicit: true}).start(t)
+	tables := schema.New("x-")
+	now := func() time.Time { return time.Date(2026, 6, 28, 1, 0, 0, 0, time.UTC) }
+	s, err := memstore.Open(tables.All(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), outbox.Write(tables.Outbox.Name, sample(1, "ada@example.com"))); err != nil {
+		t.Fatal(err)
+	}
+	var got []outbox.Outcome
+	o := outbox.New(s, tables.Outbox, now, sender(t, m.at(t, "smtps://"+host)), nil).
+		Recording(func(_ store.Item, _ outbox.Effect, o outbox.Outcome) []store.Write { got = append(got, o); return nil })
+	if _, err := o.Drain(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || got[0].End != outbox.Delivered || got[0].Tries != 1 || !strings.HasPrefix(got[0].Answer, "250 ") || len(got[0].Answer) < 8 {
+		t.Errorf("%+v", got)
+	}
+	if text := withoutAddresses("250 2.0.0 <ada@example.com>\r\nqueued"); text != "250 2.0.0 (address) queued" {
+		t.Errorf("%q", text)
 	}
 }
 

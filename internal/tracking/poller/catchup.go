@@ -2,6 +2,7 @@ package poller
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,10 +86,7 @@ func (c *catchUp) verified(through time.Time) {
 func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) {
 	c.release()
 	c.dropped = 0
-	last := c.a.Polled.Through
-	if last.IsZero() {
-		last = c.round.now.Add(-c.p.o.Interval) // old events do not make a new account busy
-	}
+	last := cmp.Or(c.a.Polled.Through, c.round.now.Add(-c.p.o.Interval)) // old events do not make a new account busy
 	var broken error
 	each := func(e RawEvent) error {
 		c.listed++

@@ -38,6 +38,10 @@ type Lister interface {
 	// since then. All objects show their current state and are Fetched. A payment that an invoice
 	// created has the invoice's links, as with tracking.Finder.
 	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
+	// ListFollowed calls each for every subscription created at or after since, whatever its status, for every
+	// schedule, and for every payment intent, refund and dispute created since payments. All objects are Fetched.
+	// now is Stripe's time. problem says why an import does not follow the subscription; "" if it does.
+	ListFollowed(ctx context.Context, at string, since, payments, now time.Time, each func(o tracking.Object, problem string) error) error
 }
 
 // ErrNoThin is returned if Stripe does not list thin events for this account.

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -183,10 +184,7 @@ func (r *round) warn(accounts []*tracking.ConnectedAccount) {
 	late, oldest := 0, r.now
 	var which string
 	for _, a := range accounts {
-		mark := a.Polled.Through
-		if mark.IsZero() {
-			mark = a.Created
-		}
+		mark := cmp.Or(a.Polled.Through, a.Created)
 		if r.now.Sub(mark) > alarmAfter {
 			late++
 			if mark.Before(oldest) {

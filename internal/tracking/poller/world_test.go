@@ -291,6 +291,11 @@ func (w *pollWorld) ListObjects(ctx context.Context, at string, since time.Time,
 	return w.page(ctx, account)
 }
 
+// ListFollowed is not needed here: package tracking tests imports on the fake of Stripe.
+func (w *pollWorld) ListFollowed(context.Context, string, time.Time, time.Time, time.Time, func(tracking.Object, string) error) error {
+	return errors.New("nothing is imported")
+}
+
 // check fails the test if something wrong has happened.
 func (w *pollWorld) check(t interface {
 	Helper()

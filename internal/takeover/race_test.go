@@ -1,0 +1,181 @@
+package takeover_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/takeover"
+)
+
+// TestRenewed_Twice: theirs charged two periods while no run looked. Both are void, and each month is paid once.
+func TestRenewed_Twice(t *testing.T) {
+	w, customer, id := one(t)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.post("subscriptions/"+id, "cancel_at_period_end=false")
+	w.idle(70)
+	w.post("subscriptions/"+id, "cancel_at_period_end=true")
+	w.idle(11)
+	w.days(8)
+	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Period != 3 || w.charges(customer) != 4 {
+		t.Errorf("period %d, %d charges", s.Period, w.charges(customer))
+	}
+}
+
+// TestRenewed_Skipped: the operator skips a parked period, because Stripe has charged it. That invoice does not void the
+// next period.
+func TestRenewed_Skipped(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	w.post("subscriptions/"+id, "cancel_at_period_end=false")
+	w.idle(20)
+	w.fake.FailNext("GET /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 5)
+	w.days(5)
+	skipped, err := w.engine.SkipParked(t.Context(), n)
+	w.must(err)
+	if !skipped.Takeover.Waits.IsZero() {
+		t.Errorf("the next period waits since %s already", skipped.Takeover.Waits)
+	}
+	w.post("subscriptions/"+id, "cancel_at_period_end=true")
+	w.days(40)
+	s := w.ours(n)
+	p, err := w.engine.RecordOf(t.Context(), s.Name, 0)
+	if err != nil || p.Ending != billing.EndSkipped || s.Period != 2 || s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 3 {
+		t.Errorf("%+v, %v; period %d, %d charges", p, err, s.Period, w.charges(customer))
+	}
+}
+
+// TestParked_Renewed: theirs charges a period after ours was parked. A run notices.
+func TestParked_Renewed(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	w.post("subscriptions/"+id, "cancel_at_period_end=false")
+	w.idle(20)
+	w.fake.FailNext("GET /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 5)
+	w.days(7)
+	if s := w.ours(n); s.Status != billing.Active || s.Period != 1 || !s.Held() {
+		t.Errorf("%s, period %d", s.Status, s.Period)
+	}
+}
+
+// TestStart_TwoAccounts: a start that was interrupted continues, although another account has the customer now.
+func TestStart_TwoAccounts(t *testing.T) {
+	w, customer, id := one(t)
+	w.fake.FailNext("POST /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 1)
+	if err := takes(t.Context(), w, billing.Name{}); err == nil {
+		t.Error("no error")
+	}
+	s := w.ours(billing.Name{Account: customer, ID: id})
+	_, err := w.engine.CreateSubscription(t.Context(), billing.NewSubscription{Account: "alice", Email: "a@example.com", ID: "other", SKU: "x",
+		Customer: customer, Amount: s.Amount, Interval: s.Interval, Method: s.Method, TrialDays: 300, ReminderDays: 3})
+	w.must(err)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.days(30)
+	if n := w.charges(customer); n != 2 {
+		t.Errorf("%d charges", n)
+	}
+}
+
+// TestStart_MeetsUndo: an undo ends while a start is about to set the flag. Theirs continues, and the start fails.
+func TestStart_MeetsUndo(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.before = func(r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, id) {
+			w.before = nil
+			w.must(undoes(t.Context(), w, n))
+		}
+	}
+	if err := takes(t.Context(), w, n); err == nil {
+		t.Error("no error")
+	}
+	theirs := w.stripe(http.MethodGet, "subscriptions/"+id)
+	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverUndone || theirs["cancel_at_period_end"] == true {
+		t.Errorf("%+v, %v", s.Takeover, theirs["cancel_at_period_end"])
+	}
+}
+
+// TestUndo_TooLate: theirs ends during an undo. Ours is parked, because nobody knows whether the customer wants it.
+func TestUndo_TooLate(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	_, err := w.engine.UndoTakeover(t.Context(), n)
+	w.must(err)
+	w.days(25)
+	if err := undoes(t.Context(), w, n); err == nil {
+		t.Error("no error")
+	}
+	w.days(2)
+	if s := w.ours(n); s.Status != billing.ParkedState || w.charges(customer) != 1 {
+		t.Errorf("%s, %d charges", s.Status, w.charges(customer))
+	}
+	if r, _, err := w.engine.ChargeParked(t.Context(), n); err != nil || len(r) == 0 || r[0].Outcome != engine.OutcomePaid {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestVerify_TakenOverTwice: the audit names two subscriptions that were made from one.
+func TestVerify_TakenOverTwice(t *testing.T) {
+	w, customer, id := one(t)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	s := w.ours(billing.Name{Account: customer, ID: id})
+	_, err := w.engine.CreateSubscription(t.Context(), billing.NewSubscription{Account: "alice", Email: "a@example.com", ID: "other", SKU: "x", Customer: customer,
+		Amount: s.Amount, Interval: s.Interval, Method: s.Method, NextPayment: s.NextPayment, PaymentDay: s.PaymentDay, Takeover: s.Takeover})
+	w.must(err)
+	if p := w.verify().Problems; len(p) != 1 || p[0].Kind != "taken over twice" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestPlan_Stays: what a start could not store is not shown as ready.
+func TestPlan_Stays(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range [][]string{{"name=Ada"}, {"email=a@example.com", "lookup_key=my gym plan"}, {"email=a@example.com", "unit_amount=0"}} {
+		c := w.post("customers", tt[0])
+		m := w.post("payment_methods/pm_card_visa/attach", "customer="+c.id())
+		w.post("subscriptions", "customer="+c.id(), "items[0][price]="+w.price(tt[1:]...), "default_payment_method="+m.id())
+	}
+	w.pass(48 * time.Hour)
+	var stays []string
+	for e, err := range w.service().Plan(t.Context(), takeover.Filter{}) {
+		w.must(err)
+		stays = append(stays, e.Stays)
+	}
+	slices.Sort(stays)
+	for i, want := range []string{"amount", "its customer has no email address", "sku"} {
+		if !strings.Contains(stays[i], want) {
+			t.Errorf("%q, want %q", stays[i], want)
+		}
+	}
+}
+
+// TestDates: the days on which theirs renews, by UTC, are those of ours, in a zone.
+func TestDates(t *testing.T) {
+	for _, tt := range []struct{ zone, anchor, end, first, second string }{
+		{"UTC", "2027-01-31T12:00:00Z", "2027-02-28T12:00:00Z", "2027-02-28", "2027-03-31"},
+		{"UTC", "2027-01-30T12:00:00Z", "2027-04-30T12:00:00Z", "2027-04-30", "2027-05-30"},
+		{"America/New_York", "2027-01-31T00:30:00Z", "2027-02-28T00:30:00Z", "2027-02-28", "2027-03-30"},
+		{"America/New_York", "2027-01-15T00:30:00Z", "2027-02-15T00:30:00Z", "2027-02-14", "2027-03-14"},
+		{"Europe/Berlin", "2027-01-31T23:30:00Z", "2027-02-28T23:30:00Z", "2027-03-01", "2027-04-01"},
+	} {
+		at := func(text string) time.Time {
+			v, err := time.Parse(time.RFC3339, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		first, second := takeover.Dates(processor.Subscription{Anchor: at(tt.anchor), PeriodEnd: at(tt.end), Interval: billing.Monthly}, tt.zone)
+		if first.String() != tt.first || second.String() != tt.second {
+			t.Errorf("%s %s: %s, %s; want %s, %s", tt.zone, tt.end, first, second, tt.first, tt.second)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+// Package takeover moves subscriptions that the processor runs to Duesday, within the same account at the
+// processor, and back. Payment methods stay where they are.
+//
+// A takeover never has both sides charge one period. Ours is stored held first, and then theirs is made to
+// end with its period; each step has its own commit, and the same request continues after a crash. Package
+// engine opens our first period only after it has seen theirs ended.
+package takeover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/lookup"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/sequence"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// Ahead is the least time from a takeover to the renewal of the processor's subscription.
+const Ahead = 24 * time.Hour
+
+// ErrNoBiller is returned if the processor runs no subscriptions.
+var ErrNoBiller = errors.New("this processor runs no subscriptions that could be taken over")
+
+// A Service plans, starts and undoes takeovers.
+type Service struct {
+	engine *engine.Engine
+	biller processor.Biller
+	marker *tracking.Takeovers // nil: the store follows no Stripe account
+}
+
+// New returns a Service of the engine's store and processor, or ErrNoBiller.
+func New(ctx context.Context, e *engine.Engine) (*Service, error) {
+	b, ok := e.Biller()
+	if !ok {
+		return nil, fmt.Errorf("%w: %w", ErrNoBiller, billing.ErrState)
+	}
+	m, err := tracking.OpenTakeovers(ctx, e.Store, e.Tables, e.Now)
+	return &Service{engine: e, biller: b, marker: m}, err
+}
+
+// An Entry is what a takeover does, or has done, with one of the processor's subscriptions.
+type Entry struct {
+	Theirs processor.Subscription
+	Ours   *billing.Subscription // as it is stored, or as it would be; nil if it cannot be
+	Stored bool
+	order  billing.NewSubscription
+	Stays  string // why theirs is left as it is; "" if it is, or can be, taken over
+}
+
+// A Filter selects the processor's subscriptions, those after a subscription in the processor's order. An
+// empty field selects all.
+type Filter struct{ ID, Customer, SKU, After string }
+
+func (f *Filter) has(s *processor.Subscription) bool {
+	return (f.ID == "" || f.ID == s.ID) && (f.Customer == "" || f.Customer == s.Customer) && (f.SKU == "" || f.SKU == s.SKU)
+}
+
+// Plan yields an entry for each of the processor's subscriptions that has not ended. It changes nothing. An
+// error is the last element.
+func (v *Service) Plan(ctx context.Context, f Filter) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		rules, err := settings.Read(ctx, v.engine.Records)
+		if err == nil {
+			err = lookup.Ready(ctx, v.engine.Records)
+		}
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		all := v.biller.Subscriptions
+		if f.ID != "" {
+			all = v.one(f.ID)
+		}
+		selected := sequence.Filter(all(ctx, f.After), func(s processor.Subscription) bool { return f.has(&s) })
+		for s, err := range selected {
+			e := Entry{Theirs: s}
+			if err == nil {
+				e, err = v.entry(ctx, s, rules)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// one yields one of the processor's subscriptions, if it has not ended, without reading all.
+func (v *Service) one(id string) func(ctx context.Context, after string) iter.Seq2[processor.Subscription, error] {
+	return func(ctx context.Context, after string) iter.Seq2[processor.Subscription, error] {
+		return func(yield func(processor.Subscription, error) bool) {
+			s, err := v.biller.Subscription(ctx, id)
+			if err == nil && s.Obstacle == "" {
+				s.Obstacle, err = v.biller.Disputed(ctx, s.Customer)
+			}
+			if after == id || errors.Is(err, processor.ErrInvalid) || err == nil && !s.Ended.IsZero() {
+				return // it is not there
+			}
+			yield(s, err)
+		}
+	}
+}
+
+// workers is the number of subscriptions that are taken over at the same time.
+const workers = 8
+
+// Start takes over every selected subscription that can be, and calls report, one call at a time, with each
+// result. After an error, the same call continues with what is left; report gets the error of a single
+// subscription.
+func (v *Service) Start(ctx context.Context, f Filter, report func(Entry, error)) error {
+	var all sync.WaitGroup
+	var one sync.Mutex
+	free := make(chan struct{}, workers)
+	defer all.Wait()
+	for e, err := range v.Plan(ctx, f) {
+		if err != nil {
+			return err
+		}
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			var err error
+			if e.Stays == "" {
+				e, err = v.Take(ctx, e)
+			}
+			one.Lock()
+			defer one.Unlock()
+			report(e, err)
+		})
+	}
+	return ctx.Err()
+}
+
+// Take takes over the subscription of an entry that Plan has returned. It checks it again first. It
+// continues an earlier takeover, whatever its step was, and does nothing to a complete one.
+func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
+	ctx = call.After(ctx) // each step has its own commit
+	rules, err := settings.Read(ctx, v.engine.Records)
+	if err != nil {
+		return e, err
+	}
+	theirs, err := processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.Subscription(ctx, e.Theirs.ID) })
+	if err != nil {
+		return e, err
+	}
+	if e, err = v.entry(ctx, theirs, rules); err != nil || e.Stays != "" {
+		return e, err
+	}
+	if !e.Stored {
+		if e.Ours, err = v.engine.CreateSubscription(ctx, e.order); err != nil {
+			return e, err
+		}
+		e.Stored = true
+	}
+	if v.marker != nil { // also if it is tracked only now
+		if _, err := v.marker.TakeOver(ctx, theirs.ID, true); err != nil {
+			return e, err
+		}
+	}
+	if e.complete() {
+		return e, nil
+	}
+	e.Theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, theirs.ID, true) })
+	switch boundary := e.Ours.Takeover.Boundary; {
+	case err != nil:
+		return e, err
+	case !e.Theirs.EndsWithPeriod || !e.Theirs.PeriodEnd.Equal(boundary):
+		return e, fmt.Errorf("the processor shows that %s continues, or that its period does not end at %s; start the takeover again, or undo it",
+			theirs.ID, boundary.Format(time.RFC3339))
+	}
+	now, err := v.engine.NoteTakeover(ctx, e.Ours.Name, billing.TakeoverEnding)
+	if errors.Is(err, billing.ErrState) && now != nil && (now.Takeover.Stage == billing.TakeoverUndoing || now.Takeover.Stage == billing.TakeoverUndone) {
+		_, undone := v.biller.EndWithPeriod(ctx, theirs.ID, false) // an undo came between
+		err = errors.Join(err, undone)
+	}
+	e.Ours = cmp.Or(now, e.Ours)
+	return e, unlessUnchanged(err)
+}
+
+// Undo hands a held subscription back: it cancels ours, and makes theirs continue. It returns ErrState if ours
+// was charged, or theirs has ended. It continues an earlier undo.
+func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
+	ctx = call.After(ctx)
+	s, err := v.engine.Subscription(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	switch k := s.Takeover; {
+	case k == nil:
+		return s, fmt.Errorf("subscription %s was not taken over: %w", s.Name, billing.ErrState)
+	case k.Stage == billing.TakeoverUndone:
+		return s, nil
+	case s.Over() && k.Stage != billing.TakeoverUndoing:
+		return s, fmt.Errorf("subscription %s is %s here; to keep %s, let it continue at the processor: %w", s.Name, s.Status, k.From, billing.ErrState)
+	}
+	from := s.Takeover.From
+	theirs, err := processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.Subscription(ctx, from) })
+	switch {
+	case err != nil:
+		return s, err
+	case !theirs.Ended.IsZero() && s.Takeover.Stage == billing.TakeoverUndoing:
+		return v.retain(ctx, s)
+	case !theirs.Ended.IsZero():
+		return s, fmt.Errorf("%s has ended at the processor, so subscription %s must continue here: %w", from, s.Name, billing.ErrState)
+	}
+	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
+		return s, err
+	}
+	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, from, false) })
+	switch {
+	case err == nil && !theirs.Ended.IsZero():
+		return v.retain(ctx, s)
+	case err != nil:
+		return s, fmt.Errorf("subscription %s is canceled here, but %s may still end at the processor; run the same undo again: %w", s.Name, from, err)
+	case theirs.EndsWithPeriod:
+		return s, fmt.Errorf("the processor shows that %s still ends with its period; run the same undo again", from)
+	}
+	if v.marker != nil {
+		if _, err := v.marker.TakeOver(ctx, from, false); err != nil {
+			return s, err
+		}
+	}
+	s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
+	return s, unlessUnchanged(err)
+}
+
+// retain parks ours, because theirs ended before it could be made to continue.
+func (v *Service) retain(ctx context.Context, s *billing.Subscription) (*billing.Subscription, error) {
+	now, err := v.engine.RetainTakeover(ctx, s.Name)
+	return now, cmp.Or(err, fmt.Errorf("%s ended at the processor during the undo; subscription %s is parked here: charge, skip or cancel it: %w",
+		s.Takeover.From, s.Name, billing.ErrState))
+}
+
+func unlessUnchanged(err error) error {
+	if errors.Is(err, billing.ErrUnchanged) {
+		return nil
+	}
+	return err
+}
