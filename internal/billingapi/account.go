@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/portal"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
@@ -135,5 +136,21 @@ func (s *server) cardLink(w http.ResponseWriter, r *web.Request) error {
 				own, err = e.KeepOwn(ctx, id)
 			}
 			return view.CardLink(id, f.Subscription, l, own), err
+		}})
+}
+
+// portalLink creates a link to the customer's page. A repeated request gets another link.
+func (s *server) portalLink(w http.ResponseWriter, r *web.Request) error {
+	id := r.PathValue("account")
+	var f struct {
+		Revoke bool `json:"revoke"`
+	}
+	if err := r.Read(&f); err != nil {
+		return err
+	}
+	return s.once(w, r, post{status: http.StatusOK, object: "accounts/" + id, asked: f, resumes: true,
+		do: func(ctx context.Context, e *engine.Engine) (any, error) {
+			l, err := portal.NewLink(ctx, e.Records, portal.Pass{Purpose: portal.Page, Account: id}, portal.Hour, f.Revoke)
+			return view.PortalLink(id, l), err
 		}})
 }

@@ -23,10 +23,12 @@ func (s *server) deliveryRoutes() []web.Route {
 	return []web.Route{
 		route(key.Admin, "createEndpoint", "POST /v1/endpoints", s.createEndpoint),
 		route(key.Admin, "listEndpoints", "GET /v1/endpoints", s.endpoints),
+		route(key.Admin, "getEndpoint", "GET /v1/endpoints/{endpoint}", s.endpoint),
 		route(key.Admin, "updateEndpoint", "PATCH /v1/endpoints/{endpoint}", s.updateEndpoint),
 		route(key.Admin, "deleteEndpoint", "DELETE /v1/endpoints/{endpoint}", s.deleteEndpoint),
 		route(key.Admin, "rotateEndpoint", "POST /v1/endpoints/{endpoint}/rotate", s.rotateEndpoint),
 		route(key.Admin, "listDeliveries", "GET /v1/deliveries", s.deliveries),
+		route(key.Admin, "getDelivery", "GET /v1/deliveries/{delivery}", s.delivery),
 		route(key.Admin, "replayDeliveries", "POST /v1/deliveries/replay", s.replay),
 	}
 }
@@ -62,8 +64,26 @@ func (s *server) endpoints(w http.ResponseWriter, r *web.Request) error {
 	return finder[delivery.Endpoint]{view: view.Endpoint, path: func(e *delivery.Endpoint) string { return "endpoints/" + e.ID },
 		place: func(e *delivery.Endpoint) string { return e.ID },
 		find: func(_ url.Values, after string) (iter.Seq2[*delivery.Endpoint, error], error) {
-			return sequence.Filter(s.Messages.All(r.Context()), func(e *delivery.Endpoint) bool { return e.ID > after }), nil
+			var list []*delivery.Endpoint
+			for e, err := range s.Messages.All(r.Context()) {
+				if err != nil {
+					return nil, err
+				}
+				if e.ID > after {
+					list = append(list, e)
+				}
+			}
+			return sequence.Of(list), s.Messages.Examine(r.Context(), list...)
 		}}.send(s, w, r)
+}
+
+func (s *server) endpoint(w http.ResponseWriter, r *web.Request) error {
+	e, err := s.Messages.Endpoint(r.Context(), r.PathValue("endpoint"))
+	if err == nil {
+		err = s.Messages.Examine(r.Context(), e)
+	}
+	v, err := showEndpoint(w, e, err)
+	return show(w, v, err)
 }
 
 func (s *server) updateEndpoint(w http.ResponseWriter, r *web.Request) error {
@@ -118,6 +138,7 @@ func (s *server) deliveries(w http.ResponseWriter, r *web.Request) error {
 			f := delivery.Filter{Endpoint: values.Get("endpoint")}
 			switch state = values.Get("state"); state {
 			case "", delivery.Delivered, delivery.Failed:
+				f.Brief = state
 			case delivery.Waiting:
 				f.State = state // waiting rows are in the outbox
 			default:
@@ -126,6 +147,29 @@ func (s *server) deliveries(w http.ResponseWriter, r *web.Request) error {
 			return s.Messages.Messages(r.Context(), f, after), nil
 		},
 		Keep: func(m *delivery.Message) bool { return state == "" || m.State == state }})
+}
+
+// delivery sends one message. Its endpoint and the time of its event spare the request the others.
+func (s *server) delivery(w http.ResponseWriter, r *web.Request) error {
+	values, err := r.Values("endpoint", "created_at")
+	f := delivery.Filter{ID: r.PathValue("delivery"), Endpoint: values.Get("endpoint")}
+	if text := values.Get("created_at"); text != "" {
+		at, wrong := time.Parse(time.RFC3339, text)
+		if wrong != nil {
+			err = errors.Join(err, billing.Invalid("created_at", "must be the delivery's created_at"))
+		}
+		f.From, f.Until = at, at.Add(time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	for m, err := range s.Messages.Messages(r.Context(), f, "") {
+		if err != nil {
+			return err
+		}
+		return show(w, view.Message(m), nil)
+	}
+	return web.ErrNotFound
 }
 
 // replay sends messages again. A repeated request continues an interrupted replay. It only selects messages that ended

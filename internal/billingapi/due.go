@@ -10,7 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/due"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
@@ -33,29 +32,24 @@ func (r dueRow) place() string {
 	return string(text)
 }
 
-func (s *server) duePayments(w http.ResponseWriter, r *web.Request) error {
-	return s.due(w, r, schema.PaymentIndex, view.DuePayment)
-}
-
-func (s *server) dueReminders(w http.ResponseWriter, r *web.Request) error {
-	return s.due(w, r, schema.ReminderIndex, view.DueReminder)
-}
-
-func (s *server) due(w http.ResponseWriter, r *web.Request, index string, show func(billing.DueRow) view.Object) error {
-	return web.List(r.Server, w, r, web.ListOptions[dueRow]{Names: []string{"date"},
-		Open: func(values url.Values, after string) (iter.Seq2[dueRow, error], error) {
-			day, err := civil.Parse(values.Get("date"))
-			if err != nil {
-				return nil, billing.Invalid("date", "must be a date such as 2027-01-31")
-			}
-			var from duePlace
-			if after != "" {
-				err = json.Unmarshal([]byte(after), &from)
-			}
-			return s.dueOn(r.Context(), index, day, from), err
-		},
-		Place: dueRow.place,
-		View:  func(x dueRow) any { return show(x.DueRow) }})
+// due lists the rows of the index that are due on the parameter date.
+func (s *server) due(index string, show func(billing.DueRow) view.Object) web.Handler {
+	return func(w http.ResponseWriter, r *web.Request) error {
+		return web.List(r.Server, w, r, web.ListOptions[dueRow]{Names: []string{"date"},
+			Open: func(values url.Values, after string) (iter.Seq2[dueRow, error], error) {
+				day, err := civil.Parse(values.Get("date"))
+				if err != nil {
+					return nil, billing.Invalid("date", "must be a date such as 2027-01-31")
+				}
+				var from duePlace
+				if after != "" {
+					err = json.Unmarshal([]byte(after), &from)
+				}
+				return s.dueOn(r.Context(), index, day, from), err
+			},
+			Place: dueRow.place,
+			View:  func(x dueRow) any { return show(x.DueRow) }})
+	}
 }
 
 func (s *server) dueOn(ctx context.Context, index string, day civil.Date, from duePlace) iter.Seq2[dueRow, error] {

@@ -26,10 +26,10 @@ type row[T any] struct {
 	key string
 }
 
-// listed yields the account's items of one kind after the sort key. It omits and logs items that another tool
-// has made unreadable.
-func listed[T any](ctx context.Context, s *server, account, prefix, after string, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
-	q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix}
+// listed yields the account's items of one kind after the sort key, the last one first if reverse is set. It omits and
+// logs items that another tool has made unreadable.
+func listed[T any](ctx context.Context, s *server, account, prefix, after string, reverse bool, decode func(store.Item) (*T, error)) iter.Seq2[row[T], error] {
+	q := store.Query{Table: s.Engine.Table, Partition: billing.AccountPK(account), Prefix: prefix, Reverse: reverse}
 	if after != "" {
 		q.After = store.Cursor{Key: store.Key{PK: q.Partition, SK: after}}
 	}
@@ -45,7 +45,7 @@ func listed[T any](ctx context.Context, s *server, account, prefix, after string
 
 // A list sends the items of one kind in an account's partition.
 type list[T any] struct {
-	names  []string // parameters, beside limit and cursor
+	names  []string // parameters, beside limit and cursor; order=newest is the reverse order
 	open   func(values url.Values) (account, prefix string, err error)
 	decode func(store.Item) (*T, error)
 	keep   func(*T) bool // nil: all
@@ -67,14 +67,15 @@ func (l list[T]) send(s *server, w http.ResponseWriter, r *web.Request) error {
 			if of, err = s.keyed(r, values); err != nil {
 				return nil, err
 			}
-			if part := strings.Split(of.ObjectPath(), "/"); of != nil && slices.Contains(l.names, "account") && !values.Has("account") {
+			if of != nil && slices.Contains(l.names, "account") && !values.Has("account") {
+				part := strings.Split(of.Object, "/")
 				if len(part) < 2 || part[0] != "accounts" {
 					part = []string{"", "none"} // an unknown key made nothing, in whatever account
 				}
 				values.Set("account", part[1])
 			}
 			account, prefix, err := l.open(values)
-			return listed(r.Context(), s, account, prefix, after, l.decode), err
+			return listed(r.Context(), s, account, prefix, after, values.Get("order") == "newest", l.decode), err
 		},
 		Place: func(x row[T]) string { return x.key },
 		Keep:  func(x row[T]) bool { return (l.keep == nil || l.keep(x.of)) && (of == nil || l.made(x.of, of)) },

@@ -58,15 +58,23 @@ func accountOf(values url.Values) (string, error) {
 	return id, billing.CheckID("account", id)
 }
 
-// receipts lists an account's receipts, oldest first, with the refunds and disputes of their charges.
+// receipts lists the receipts of an account or of one subscription, oldest first unless order is newest, with the
+// refunds and disputes of their charges.
 func (s *server) receipts(w http.ResponseWriter, r *web.Request) error {
 	var from, to civil.Date
+	var subscription string
 	var reversals map[string][]*billing.ReversalRecord
-	return list[billing.Receipt]{names: []string{"account", "from", "to"}, decode: billing.DecodeReceipt,
+	return list[billing.Receipt]{names: []string{"account", "subscription", "from", "to", "order"}, decode: billing.DecodeReceipt,
 		made: func(x *billing.Receipt, of *call.Row) bool { return isReceipt(of, x) },
 		open: func(values url.Values) (id, _ string, err error) {
 			var x form
 			from, to = x.date("from", values.Get("from")), x.date("to", values.Get("to"))
+			if subscription = values.Get("subscription"); subscription != "" {
+				x.add(billing.CheckID("subscription", subscription))
+			}
+			if order := values.Get("order"); order != "" && order != "oldest" && order != "newest" {
+				x.add(billing.Invalid("order", "must be oldest or newest"))
+			}
 			if id, err = accountOf(values); err != nil {
 				x.add(err)
 			}
@@ -77,7 +85,7 @@ func (s *server) receipts(w http.ResponseWriter, r *web.Request) error {
 		},
 		keep: func(x *billing.Receipt) bool {
 			day := civil.Of(x.Processed.UTC())
-			return !day.Before(from) && (to.IsZero() || !day.After(to))
+			return (subscription == "" || x.ID == subscription) && !day.Before(from) && (to.IsZero() || !day.After(to))
 		},
 		view: func(x *billing.Receipt) view.Object { return s.viewReceipt(x, reversals) }}.send(s, w, r)
 }
@@ -85,7 +93,7 @@ func (s *server) receipts(w http.ResponseWriter, r *web.Request) error {
 // reversalsOf returns the account's refunds and disputes by charge.
 func (s *server) reversalsOf(ctx context.Context, id string) (map[string][]*billing.ReversalRecord, error) {
 	all := map[string][]*billing.ReversalRecord{}
-	for x, err := range listed(ctx, s, id, billing.RefPrefix, "", billing.DecodeReversal) {
+	for x, err := range listed(ctx, s, id, billing.RefPrefix, "", false, billing.DecodeReversal) {
 		if err != nil {
 			return nil, err
 		}
@@ -102,10 +110,11 @@ func (s *server) viewReceipt(r *billing.Receipt, reversals map[string][]*billing
 	return view.Receipt(r, s.Engine.Opened.Installation, own...)
 }
 
-// receipt sends the receipt, or its document if the request's Accept has text/html and no JSON.
+// receipt sends the receipt, or its document if the request's Accept has text/html and no JSON. A number
+// identifies the account as well.
 func (s *server) receipt(w http.ResponseWriter, r *web.Request) error {
 	values, err := r.Values("account")
-	if err = errors.Join(err, billing.CheckID("account", values.Get("account"))); err != nil {
+	if err != nil {
 		return err
 	}
 	found, err := document.Find(r.Context(), s.Engine.Records, values.Get("account"), r.PathValue("number"))

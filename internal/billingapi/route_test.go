@@ -74,7 +74,9 @@ func TestRoutes_SignUp(t *testing.T) {
 	w.restart()
 	w.must("POST", subscription+"/receipts", `{"amount":1299,"currency":"EUR","note":"bank 7"}`)
 	w.must("POST", subscription+"/skip", `{"until":"2027-03-12"}`)
-	w.must("POST", subscription+"/cancel", `{"at_period_end":true}`)
+	if x := w.must("POST", subscription+"/cancel", `{"at_period_end":true}`).body; x["ends_on"] != x["due_date"] || x["due_date"] == nil {
+		t.Errorf("a cancellation at the end: %v", x)
+	}
 	w.must("POST", subscription+"/cancel", `{}`)
 	if n := w.charged(); n != 1 {
 		t.Errorf("%d charges, want 1", n)
@@ -85,7 +87,9 @@ func TestRoutes_SignUp(t *testing.T) {
 func TestRoutes_Installation(t *testing.T) {
 	w := newWorld(t)
 	w.signUp(visa)
-	w.must("GET", "/v1/status", "")
+	if a := w.must("GET", "/v1/status", ""); a.body["as_of"] != "2027-01-31T11:59:59.250Z" {
+		t.Errorf("the time of the checks: %s", a.text)
+	}
 	w.must("GET", "/v1/report?from=2027-01&days=60", "")
 	if a := w.ask("read", "GET", "/v1/report/payouts?from=2027-01-01", "", ""); a.status != 409 || a.body["code"] != "no_payouts" {
 		t.Errorf("payouts of the sandbox: %d %s", a.status, a.text)
@@ -223,6 +227,17 @@ func TestRoutes_Endpoints(t *testing.T) {
 	rotated := w.ask("admin", "POST", path+"/rotate", "rotated", `{}`)
 	if again := w.ask("admin", "POST", path+"/rotate", "rotated", `{}`); rotated.body["secret"] == nil || again.body["secret"] != nil {
 		t.Errorf("rotated: %s, repeated: %s", rotated.text, again.text)
+	}
+	if one := w.must("GET", path, ""); one.body["id"] != made.body["id"] || one.header.Get("ETag") == "" || one.body["secret"] != nil {
+		t.Errorf("one endpoint: %s", one.text)
+	}
+	for _, unknown := range []string{"/v1/endpoints/ep_x", "/v1/deliveries/msg_x", "/v1/deliveries/msg_x?endpoint=ep_x&created_at=2027-01-01T00:00:00.000Z"} {
+		if a := w.ask("admin", "GET", unknown, "", ""); a.status != 404 {
+			t.Errorf("%s: %d %s", unknown, a.status, a.text)
+		}
+	}
+	if a := w.ask("admin", "GET", "/v1/deliveries/msg_x?created_at=now", "", ""); a.status != 422 || a.names() != "created_at" {
+		t.Errorf("%d %s", a.status, a.text)
 	}
 	w.must("POST", "/v1/deliveries/replay", `{"from":"2027-01-01T00:00:00.000Z"}`)
 	if n := w.pages("/v1/deliveries?state=failed"); n != 0 {

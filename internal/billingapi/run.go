@@ -133,28 +133,13 @@ func (s *server) start(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	return begun, nil
 }
 
-// claim lets no process accept another run until release is called. On a store with claims, it ends with this
-// process. On a shared one, it is a lease, which expires if this process no longer renews it.
+// claim lets no process accept another run until release is called.
 func claim(ctx context.Context, e *engine.Engine, run *billing.Run) (release func(), err error) {
-	const requested billing.Kind = "requested"
-	c := worker.NewClaim(e.Sharing.Claims, &billing.Run{Kind: requested, ID: run.ID, Process: run.Process})
-	if err := c.Hold(ctx); errors.As(err, new(*worker.BusyError)) {
-		return nil, errBusy
-	} else if err != nil || e.Sharing.Lease == 0 {
-		return c.End, err
+	_, release, err = e.Sharing.Exclusive(ctx, e.Records, &billing.Run{Kind: "requested", ID: run.ID, Process: run.Process})
+	if errors.As(err, new(*worker.BusyError)) {
+		err = errBusy
 	}
-	leases := worker.Leases{Records: e.Records, Length: e.Sharing.Lease, Ticker: e.Sharing.Ticker}
-	l, err := leases.Acquire(ctx, requested, "RUN", run.ID)
-	if l == nil {
-		c.End()
-		return nil, cmp.Or(err, error(errBusy))
-	}
-	always := context.WithoutCancel(ctx)
-	stop := l.Keep(always)
-	return func() {
-		stop()
-		_ = l.Release(always) // otherwise it expires
-	}, nil
+	return release, err
 }
 
 // execute runs the job or audit, and records its end unless the job has already done so.
@@ -254,4 +239,18 @@ func (s *server) runs(w http.ResponseWriter, r *web.Request) error {
 func (s *server) getRun(w http.ResponseWriter, r *web.Request) error {
 	v, err := s.object(r.Context(), w, "runs/"+r.PathValue("run"))
 	return show(w, v, err)
+}
+
+// unpaid lists the periods that a payment run has left unpaid.
+func (s *server) unpaid(w http.ResponseWriter, r *web.Request) error {
+	run, err := job.Find(r.Context(), s.Engine, billing.Payments, r.PathValue("run"))
+	if err != nil {
+		return err
+	}
+	return web.List(r.Server, w, r, web.ListOptions[*job.Unpaid]{
+		Open: func(_ url.Values, after string) (iter.Seq2[*job.Unpaid, error], error) {
+			return job.ListUnpaid(r.Context(), s.Engine.Records, run.ID, after), nil
+		},
+		Place: (*job.Unpaid).Place,
+		View:  func(p *job.Unpaid) any { return view.Unpaid(p) }})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,4 +166,42 @@ func TestVersions(t *testing.T) {
 		}
 		w.match = ""
 	}
+}
+
+// TestRuns_Unpaid: a payment run lists what it has not charged, page by page, with the outcome, the reason and the next attempt. What
+// it has charged is not listed, and neither is a run of another kind.
+func TestRuns_Unpaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.signUp(visa)
+		for i, method := range []string{"pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_card_authenticationRequired"} {
+			w.must("POST", taxed, fmt.Sprintf(`{"id":"left-%d","sku":"gym","amount":1299,"currency":"EUR","payment_day":31,"payment_method":%q}`, i, method))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.runs.Run(ctx)
+		run := func(kind string) string {
+			id := w.must("POST", "/v1/runs", `{"kind":"`+kind+`"}`).body["id"].(string)
+			synctest.Wait()
+			return "/v1/runs/" + url.PathEscape(id)
+		}
+		path := run("payments")
+		if n := w.pages(path + "/unpaid"); n != 3 {
+			t.Errorf("%d unpaid periods, want 3: %s", n, w.must("GET", path, "").text)
+		}
+		var got []string
+		for _, x := range w.must("GET", path+"/unpaid", "").body["data"].([]any) {
+			o := x.(map[string]any)
+			if o["account"] != "ada" || o["period"] != 0.0 || o["amount"] != 1299.0 || o["currency"] != "EUR" || o["detail"] == nil || o["due_date"] == nil {
+				t.Errorf("an unpaid period: %v", o)
+			}
+			got = append(got, fmt.Sprint(o["subscription"], " ", o["outcome"], " ", o["retry_date"] != nil))
+		}
+		if want := []string{"left-0 retry true", "left-1 failed false", "left-2 pending false"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if a := w.ask("read", "GET", run("verify")+"/unpaid", "", ""); a.status != 404 {
+			t.Errorf("of an audit: %d %s", a.status, a.text)
+		}
+	})
 }

@@ -19,6 +19,9 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/maillog"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
@@ -30,19 +33,22 @@ type Options struct {
 	Engine   *engine.Engine
 	Keys     *key.Ring
 	Messages *delivery.Service
+	Mails    *maillog.Log
 	Runs     *Runs
-	Look     func(ctx context.Context) []status.Check // returns the latest health checks
+	Render   func(context.Context, outbox.Effect) (subject, text string, err error) // a mail as it would be now
+	Look     func(ctx context.Context) []status.Check                               // returns the latest health checks
 }
 
 type server struct {
 	Options
 	reporting atomic.Bool // a report is being made, which reads the whole store
+	past      atomic.Pointer[past]
 }
 
 // Routes returns the routes. A key that is bound to a merchant cannot call them.
 func Routes(o Options) []web.Route {
 	s := &server{Options: o}
-	all := slices.Concat(s.subscribers(), s.others(), s.deliveryRoutes())
+	all := slices.Concat(s.subscribers(), s.previews(), s.others(), s.deliveryRoutes())
 	for i := range all {
 		do := all[i].Do
 		all[i].Do = func(w http.ResponseWriter, r *web.Request) error { return s.problem(r, do(w, r)) }
@@ -69,6 +75,7 @@ func (s *server) subscribers() []web.Route {
 		route(key.Write, "updateAccount", "PATCH /v1/accounts/{account}", s.updateAccount),
 		route(key.Write, "attachPaymentMethod", "POST /v1/accounts/{account}/payment_methods", s.attach),
 		route(key.Write, "createCardLink", "POST /v1/accounts/{account}/card_links", s.cardLink),
+		route(key.Write, "createPortalLink", "POST /v1/accounts/{account}/portal_links", s.portalLink),
 		route(key.Write, "createSubscription", "POST "+subscriptions, s.createSubscription),
 		route(key.Read, "previewSubscription", "POST "+subscriptions+"/preview", s.previewSubscription),
 		route(key.Read, "getSubscriptionsByAccount", "GET "+subscriptions, s.subscriptionsOf),
@@ -79,6 +86,7 @@ func (s *server) subscribers() []web.Route {
 		route(key.Write, "pauseSubscription", "POST "+one+"/pause", s.bare(billing.RequestPause, (*engine.Engine).Pause)),
 		route(key.Write, "resumeSubscription", "POST "+one+"/resume", s.bare(billing.RequestNone, (*engine.Engine).Resume)),
 		route(key.Write, "cancelSubscription", "POST "+one+"/cancel", s.cancel),
+		route(key.Admin, "undoTakeover", "POST "+one+"/undo_takeover", s.undoTakeover),
 		route(key.Write, "skipPeriod", "POST "+one+"/skip", s.skip),
 		route(key.Charge, "chargeSubscription", "POST "+one+"/charge", s.charge),
 		route(key.Read, "listPeriods", "GET "+one+"/periods", s.periods),
@@ -95,11 +103,17 @@ func (s *server) others() []web.Route {
 		route(key.Read, "getReceipt", "GET /v1/receipts/{number}", s.receipt),
 		route(key.Charge, "createRefund", "POST /v1/receipts/{number}/refunds", s.refund),
 		route(key.Read, "listRefunds", "GET /v1/refunds", s.refunds),
-		route(key.Read, "getDuePaymentsByDate", "GET /v1/due/payments", s.duePayments),
-		route(key.Read, "getDueRemindersByDate", "GET /v1/due/reminders", s.dueReminders),
+		route(key.Read, "getDuePaymentsByDate", "GET /v1/due/payments", s.due(schema.PaymentIndex, view.DuePayment)),
+		route(key.Read, "getDueRemindersByDate", "GET /v1/due/reminders", s.due(schema.ReminderIndex, view.DueReminder)),
 		route(key.Charge, "createRun", "POST /v1/runs", s.createRun),
 		route(key.Read, "listRuns", "GET /v1/runs", s.runs),
 		route(key.Read, "getRun", "GET /v1/runs/{run}", s.getRun),
+		route(key.Read, "listUnpaid", "GET /v1/runs/{run}/unpaid", s.unpaid),
+		route(key.Read, "listTakeovers", "GET /v1/takeovers", s.takeovers),
+		route(key.Admin, "startTakeover", "POST /v1/takeovers", s.startTakeover),
+		route(key.Read, "getOverview", "GET /v1/overview", s.overview),
+		route(key.Read, "listMails", "GET /v1/mails", s.mails),
+		route(key.Read, "getMail", "GET /v1/mails/{mail}", s.mail),
 		route(key.Read, "getReport", "GET /v1/report", s.report),
 		route(key.Read, "getPayoutReport", "GET /v1/report/payouts", s.payouts),
 		route(key.Read, "getStatus", "GET /v1/status", s.status),
@@ -141,6 +155,9 @@ func (s *server) once(w http.ResponseWriter, r *web.Request, p post) error {
 	e, err := s.Engine.Fresh(r.Context())
 	if err != nil {
 		return err
+	}
+	if isDry(r) {
+		return s.rehearse(w, r, e, p)
 	}
 	do := func(ctx context.Context) (int, any, error) {
 		v, err := p.do(ctx, e)

@@ -44,6 +44,10 @@ type settingsForm struct {
 	Document           *string            `json:"document"`
 	PublicURL          *string            `json:"public_url"`
 	ReceiptLinks       *int               `json:"receipt_links"`
+	Portal             *string            `json:"portal"`
+	PortalCancel       *string            `json:"portal_cancel"`
+	PortalMail         *string            `json:"portal_mail"`
+	LinkDays           *int               `json:"link_days"`
 	Sender             *string            `json:"sender"`
 	ReplyTo            *string            `json:"reply_to"`
 	Daily              *[]string          `json:"daily"`

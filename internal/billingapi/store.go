@@ -90,7 +90,7 @@ func (s *server) scan(w http.ResponseWriter, r *web.Request, wrong error, report
 
 func (s *server) status(w http.ResponseWriter, r *web.Request) error {
 	checks := s.Look(r.Context())
-	return show(w, view.Object{"ok", len(status.Alarms(checks)) == 0, "checks", view.List(checks, view.Check)}, nil)
+	return show(w, view.Object{"ok", len(status.Alarms(checks)) == 0, "as_of?", status.LookedAt(checks), "checks", view.List(checks, view.Check)}, nil)
 }
 
 func (s *server) charging(w http.ResponseWriter, r *web.Request) error {

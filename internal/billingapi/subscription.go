@@ -1,6 +1,7 @@
 package billingapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ type subscriptionForm struct {
 	price
 	Quantity     *int               `json:"quantity"`
 	Discount     *discountForm      `json:"discount"`
-	Tax          *taxForm           `json:"tax"`
+	Tax          *taxForm           `json:"tax" field:"-"`
 	PaymentDay   int                `json:"payment_day" empty:"no"`
 	Method       string             `json:"payment_method"`
 	Collection   billing.Collection `json:"collection" empty:"no"`
@@ -77,11 +78,8 @@ func readSubscription(r *web.Request) (f subscriptionForm, n billing.NewSubscrip
 	n = billing.NewSubscription{Account: r.PathValue("account"), ID: f.ID, SKU: f.SKU, Amount: x.amount(f.price),
 		PaymentDay: f.PaymentDay, Method: f.Method, Collection: f.Collection, Start: x.date("start_date", f.Start),
 		TrialDays: f.TrialDays, NextPayment: x.date("next_payment_date", f.NextPayment), Interval: x.interval(f.Interval),
-		ReminderDays: billing.DefaultReminderDays, Installments: f.Installments, Address: f.Address, Email: f.Email,
+		ReminderDays: *cmp.Or(f.ReminderDays, new(billing.DefaultReminderDays)), Installments: f.Installments, Address: f.Address, Email: f.Email,
 		Name: f.Name, Locale: f.Locale, Customer: f.Customer, Fallback: f.Fallback, TimeZone: f.TimeZone}
-	if f.ReminderDays != nil {
-		n.ReminderDays = *f.ReminderDays
-	}
 	n.Terms = x.terms(f.Quantity, f.Discount)
 	return f, n, errors.Join(x.err(), n.Check())
 }
@@ -157,7 +155,7 @@ func (f *planForm) change(x *form) (c billing.Change) {
 func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error {
 	var f struct {
 		planForm
-		Tax          *taxForm            `json:"tax"`
+		Tax          *taxForm            `json:"tax" field:"-"`
 		PaymentDay   *int                `json:"payment_day"`
 		Early        bool                `json:"early"`
 		Method       *string             `json:"payment_method"`
@@ -176,7 +174,7 @@ func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error
 		x.add(billing.Invalid("early", "requires payment_day"))
 	case f.PaidOnce && !nothing:
 		x.add(billing.Invalid("paid_once", "cannot be combined with other fields"))
-	case nothing && !f.PaidOnce:
+	case nothing && !f.PaidOnce && x.err() == nil: // else something was there, and was wrong
 		x.add(errNothing)
 	}
 	if err := x.err(); err != nil {
@@ -189,20 +187,27 @@ func (s *server) updateSubscription(w http.ResponseWriter, r *web.Request) error
 	if err != nil {
 		return err
 	}
-	var sub *billing.Subscription
-	if f.PaidOnce {
-		if _, err = e.AnswerDoubts(ctx, n); err == nil {
-			sub, err = e.Subscription(ctx, n)
+	change := func(ctx context.Context, e *engine.Engine) (any, error) {
+		var sub *billing.Subscription
+		var err error
+		if f.PaidOnce {
+			if _, err = e.AnswerDoubts(ctx, n); err == nil {
+				sub, err = e.Subscription(ctx, n)
+			}
+		} else {
+			sub, err = e.UpdateSubscription(ctx, n, c)
 		}
-	} else {
-		sub, err = e.UpdateSubscription(ctx, n, c)
-	}
-	if err == nil && c.Method != nil && (sub.Open != nil || sub.Collect > 0) && r.Key.Scope.Includes(key.Charge) {
-		if _, sub, err = e.CollectNow(ctx, n); errors.Is(err, charging.ErrOff) {
-			err = nil
+		if err == nil && c.Method != nil && (sub.Open != nil || sub.Collect > 0) && r.Key.Scope.Includes(key.Charge) {
+			if _, sub, err = e.CollectNow(ctx, n); errors.Is(err, charging.ErrOff) {
+				err = nil
+			}
 		}
+		return showSubscription(w, sub, err)
 	}
-	v, err := showSubscription(w, sub, err)
+	if isDry(r) {
+		return s.rehearse(w, r, e, post{object: pathOf(n), do: change})
+	}
+	v, err := change(ctx, e)
 	return show(w, v, err)
 }
 
@@ -229,7 +234,7 @@ type planRequest struct {
 
 func (s *server) readPlan(r *web.Request) (n billing.Name, c billing.Change, f planRequest, err error) {
 	x := form{[]error{r.Read(&f)}}
-	if c = f.change(&x); c == (billing.Change{}) {
+	if c = f.change(&x); c == (billing.Change{}) && x.err() == nil {
 		x.add(errNothing)
 	} else if f.Now && c != (billing.Change{SKU: c.SKU, Amount: c.Amount}) {
 		x.add(billing.Invalid("now", "requires sku or amount, and cannot be combined with quantity, discount, from or notify"))

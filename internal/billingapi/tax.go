@@ -10,7 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/billing/tax"
 )
 
-// A taxForm is a subscription's tax. An absent field stays unchanged, but a new rate removes the note.
+// A taxForm is a subscription's tax. An absent field stays unchanged, but a new rate removes the note. Elsewhere, the
+// field tax is the mode, so the object itself has no other name.
 type taxForm struct {
 	Rate *string      `json:"rate" field:"tax_rate"`
 	Mode pricing.Mode `json:"mode" field:"tax" empty:"no"`
@@ -32,7 +33,7 @@ func (f *taxForm) fill(ctx context.Context, e *engine.Engine, n *billing.NewSubs
 		return err
 	}
 	if n.Taxes = now.Taxes(); f != nil {
-		if n.Terms.Tax, err = f.change().In("", pricing.Mode(now.TaxMode)).Of(pricing.Tax{}); err != nil {
+		if n.Terms.Tax, err = f.change().New(pricing.Mode(now.TaxMode)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/upgrade"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -36,7 +37,9 @@ func (s *server) previewUpgrade(w http.ResponseWriter, r *web.Request, n billing
 	if err != nil {
 		return err
 	}
-	f, sub, err := e.OfferUpgrade(r.Context(), n, upgrade.Order{SKU: c.SKU, Amount: c.Amount})
+	asked := *call.Of(r.Context())
+	asked.Key = "preview" // as the request will have one
+	f, sub, err := e.OfferUpgrade(call.With(r.Context(), &asked), n, upgrade.Order{SKU: c.SKU, Amount: c.Amount})
 	if err != nil {
 		return err
 	}

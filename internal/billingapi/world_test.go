@@ -21,6 +21,8 @@ import (
 	"github.com/duesday/duesday/internal/billingapi"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/maillog"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -40,6 +42,7 @@ type world struct {
 	tables schema.Tables
 	box    *sandbox.Sandbox
 	days   atomic.Int64 // that the clock is ahead
+	hours  atomic.Int64 // that the clock is ahead besides
 	spec   *spectest.Spec
 	keys   map[string]string // texts by scope, and of a merchant's key
 	faults *faulty           // of the process that serves
@@ -88,7 +91,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) now() time.Time {
 	at, _ := time.Parse(time.DateOnly, today)
-	return at.Add(12*time.Hour).AddDate(0, 0, int(w.days.Load()))
+	return at.Add(time.Duration(12+w.hours.Load())*time.Hour).AddDate(0, 0, int(w.days.Load()))
 }
 
 // restart lets the next process serve.
@@ -117,9 +120,16 @@ func (w *world) restart() {
 	}, e.Reconcile)
 	w.h = w.spec.Wrap(w.T, web.New(web.Options{Log: slog.New(slog.NewTextHandler(w.Output(), nil)), Keys: ring, Store: w.faults, Table: e.Table, Now: w.now,
 		Routes: billingapi.Routes(billingapi.Options{Engine: e, Keys: ring, Messages: messages, Runs: w.runs,
+			Mails: &maillog.Log{Store: w.faults, Tables: w.tables, Now: w.now}, Render: rendered,
 			Look: func(context.Context) []status.Check {
-				return []status.Check{{Name: "store", State: status.OK, Text: "format 4"}}
+				return []status.Check{{Name: "store", State: status.OK, Text: "format 4",
+					Values: []status.Value{{Metric: "duesday_look_timestamp_seconds", Number: 1801396799.25}}}}
 			}})}))
+}
+
+// rendered is a text that has the mail's address.
+func rendered(_ context.Context, e outbox.Effect) (subject, text string, err error) {
+	return e.Kind, "To " + e.Data[outbox.DataEmail], nil
 }
 
 // A claiming store keeps claims, as a folder does.

@@ -103,6 +103,20 @@ func (c *Config) Live() bool {
 	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")
 }
 
+// AtStripe returns where cards are charged, for people: Stripe in one of its modes, or its fake. It returns "" for the
+// sandbox.
+func (c *Config) AtStripe() string {
+	switch {
+	case !c.UsesStripe():
+		return ""
+	case c.Stripe.APIBase != "":
+		return "the fake Stripe at " + secret.Redact(c.Stripe.APIBase)
+	case c.Live():
+		return "Stripe in live mode, so with real money"
+	}
+	return "Stripe in test mode"
+}
+
 // Stripe holds the settings for Stripe's API.
 type Stripe struct {
 	Key     Secret // of the API

@@ -72,6 +72,13 @@ func TestNew_Stripe(t *testing.T) {
 			t.Errorf("the key is printed: %s", text)
 		}
 	}
+	for want, c := range map[string][2]string{"": {"sandbox:x"}, "Stripe in test mode": {"stripe", "sk_test_x"},
+		"Stripe in live mode, so with real money": {"stripe", "rk_live_x"}} {
+		got, err := config.New(environment(map[string]string{"processor": c[0]}), environment(map[string]string{config.EnvStripeKey: c[1]}))
+		if err != nil || got.AtStripe() != want {
+			t.Errorf("%q: charges are at %q, %v", c, got.AtStripe(), err)
+		}
+	}
 	if got, err := config.New(environment(nil),
 		environment(map[string]string{config.EnvStripeKey: "sk_test_x"})); err != nil || !got.Stripe.Key.IsZero() {
 		t.Errorf("read without need: %v, %v", got, err)

@@ -73,7 +73,7 @@ func newShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	s.set("public-url=https://pay.example.com", "seller=Gym Ltd", "seller-address=Here")
-	s.handler = customer.New(s.records, s.records.Log)
+	s.handler = customer.New(s.records, nil, s.records.Log)
 	return s
 }
 

@@ -32,8 +32,12 @@ var routes = []struct{ method, path, body, call string }{
 	{"GET", "/v1/payments/acct_1/pi_1", "", "payment acct_1 pi_1"},
 	{"GET", "/v1/events", "", "events"},
 	{"GET", "/v1/events/evt_1", "", "event evt_1"},
+	{"GET", "/v1/events?status=waiting", "", "undecided after "},
+	{"GET", "/v1/events?status=quarantined", "", "quarantined after  "},
+	{"POST", "/v1/events/evt_1/replay", "", "event evt_1"},
 	{"GET", "/v1/merchants", "", "accounts"},
 	{"POST", "/v1/merchants", merchantBody, "register " + account + " acct_1"},
+	{"POST", "/v1/merchants/acct_1/import", `{"dry_run":true}`, "import acct_1 true false"},
 	{"GET", "/v1/jobs", "", "jobs"},
 	{"POST", "/v1/jobs/fulfil%2Fp1/retry", "", "replay fulfil/p1"},
 }

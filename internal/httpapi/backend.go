@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
@@ -20,12 +21,18 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-// A Backend registers merchants, retries jobs, and finds the purchase of an idempotency key.
+// A Replayer makes dead jobs due again, and applies stored events now.
+type Replayer interface {
+	ReplayJob(ctx context.Context, id string) error
+	Replay(ctx context.Context, event string) (tracking.Verdict, error)
+}
+
+// A Backend registers merchants, replays jobs and events, and finds the purchase of an idempotency key.
 type Backend interface {
+	Replayer
 	Register(ctx context.Context, merchant, stripeAccount string) (*tracking.ConnectedAccount, error)
 	ConnectedAccount(ctx context.Context, stripeAccount string) (*tracking.ConnectedAccount, error)
 	Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error]
-	ReplayJob(ctx context.Context, id string) error
 	PurchaseOf(ctx context.Context, merchant, key string) (*tracking.Purchase, error)
 }
 
@@ -64,6 +71,35 @@ func (s *server) createMerchant(w http.ResponseWriter, r *web.Request) error {
 		Again: func(ctx context.Context, _ *call.Row) (any, error) { return register(ctx) }})
 }
 
+// importMerchant imports what runs in a registered Stripe account. A repeated request imports again, which changes
+// nothing that is imported.
+func (s *server) importMerchant(w http.ResponseWriter, r *web.Request) error {
+	var f struct {
+		Plan   bool `json:"dry_run"`
+		Fulfil bool `json:"fulfil_active"`
+	}
+	if r.ContentLength != 0 {
+		if err := r.Read(&f); err != nil {
+			return err
+		}
+	}
+	account := r.PathValue("stripe_account")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // it may take minutes
+	do := func(ctx context.Context) (any, error) {
+		v, err := s.o.Import(ctx, account, f.Plan, f.Fulfil)
+		if errors.Is(err, tracking.ErrUnregistered) {
+			err = web.ErrNotFound
+		}
+		return v, err
+	}
+	return r.Server.Once(w, r, web.Change{Object: "merchants/" + account, Asked: f,
+		Do: func(ctx context.Context) (int, any, error) {
+			v, err := do(ctx)
+			return http.StatusOK, v, err
+		},
+		Again: func(ctx context.Context, _ *call.Row) (any, error) { return do(ctx) }})
+}
+
 func markJob(j tracking.WaitingJob) tracking.Mark { return tracking.Mark{ID: j.ID} }
 
 func viewJob(j tracking.WaitingJob) view.Object {
@@ -87,12 +123,18 @@ func (s *server) jobs(q *question) (of rows[tracking.WaitingJob], err error) {
 	return of, nil
 }
 
+// noBody reads the body, which is optional and has no fields.
+func noBody(r *web.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	return r.Read(&struct{}{})
+}
+
 // retryJob makes a dead job due again.
 func (s *server) retryJob(w http.ResponseWriter, r *web.Request) error {
-	if r.ContentLength != 0 { // the body is optional
-		if err := r.Read(&struct{}{}); err != nil {
-			return err
-		}
+	if err := noBody(r); err != nil {
+		return err
 	}
 	id := r.PathValue("job")
 	show := func(ctx context.Context) (any, error) {
@@ -113,4 +155,31 @@ func (s *server) retryJob(w http.ResponseWriter, r *web.Request) error {
 			return http.StatusOK, v, err
 		},
 		Again: func(ctx context.Context, _ *call.Row) (any, error) { return show(ctx) }})
+}
+
+// replayEvent applies a stored event now. A repeated request also replays an event that is not applied yet, because that
+// has the effect of one replay.
+func (s *server) replayEvent(w http.ResponseWriter, r *web.Request) error {
+	if err := noBody(r); err != nil {
+		return err
+	}
+	id := r.PathValue("event")
+	show := func(ctx context.Context, replays bool) (any, error) {
+		e, err := s.o.Record.Event(ctx, id)
+		if err == nil && (replays || !e.Status.Final()) {
+			if _, err = s.o.Backend.Replay(ctx, id); err == nil {
+				e, err = s.o.Record.Event(ctx, id)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return view.Event(e), nil
+	}
+	return r.Server.Once(w, r, web.Change{Object: "events/" + id,
+		Do: func(ctx context.Context) (int, any, error) {
+			v, err := show(ctx, true)
+			return http.StatusOK, v, err
+		},
+		Again: func(ctx context.Context, _ *call.Row) (any, error) { return show(ctx, false) }})
 }

@@ -23,10 +23,6 @@ type hook struct {
 	all []secret.Text
 }
 
-func (s *server) serveHook(h *hook) web.Handler {
-	return func(w http.ResponseWriter, r *web.Request) error { return s.take(w, r, h) }
-}
-
 // take receives an event. It responds with 200 once the event is durable. Otherwise, Stripe sends it again.
 func (s *server) take(w http.ResponseWriter, r *web.Request, h *hook) error {
 	if r.Method != http.MethodPost {

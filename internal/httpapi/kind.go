@@ -17,6 +17,7 @@ const (
 var kinds = []web.Kind{
 	{Is: tracking.ErrBody, Status: http.StatusBadRequest, Code: "body", Title: "The body is not a Stripe event"},
 	{Is: tracking.ErrEndpoint, Status: http.StatusBadRequest, Code: "endpoint", Title: "The event belongs to the other endpoint"},
+	{Is: tracking.ErrNotApplied, Status: http.StatusConflict, Code: "not_applied", Title: "The event cannot be applied"},
 	{Is: tracking.ErrDisconnected, Status: http.StatusConflict, Code: "disconnected", Title: "The merchant's Stripe account is disconnected"},
 	{Is: tracking.ErrUnregistered, Status: http.StatusUnprocessableEntity, Code: "unregistered", Title: "The merchant has no Stripe account here"},
 	{Is: tracking.ErrOther, Status: http.StatusUnprocessableEntity, Code: "other", Title: "The Stripe account belongs to another merchant"},

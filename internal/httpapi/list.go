@@ -53,8 +53,12 @@ type rows[T any] struct {
 func list[T any](form func(T) view.Object, mark func(T) tracking.Mark, open func(*question) (rows[T], error), names ...string) web.Handler {
 	return func(w http.ResponseWriter, r *web.Request) error {
 		var found rows[T]
+		looks := 0
+		if q := r.URL.Query(); q.Has("source") || q.Has("status") { // each row costs a read of its own
+			looks = 1000
+		}
 		return web.List(r.Server, w, r, web.ListOptions[T]{
-			Names: names,
+			Names: names, Looks: looks,
 			Open: func(values url.Values, after string) (iter.Seq2[T, error], error) {
 				q := &question{Values: values, ctx: r.Context(), key: r.Key}
 				if after != "" {

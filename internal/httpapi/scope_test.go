@@ -43,9 +43,11 @@ var scoped = []struct {
 	{"GET /v1/events", "GET", "/v1/events?stripe_account=" + stripeAccount, key.Read, 200, `{"data":[],"has_more":false}`, 0},
 	{"GET /v1/events", "GET", "/v1/events?subscription=sub_1", key.Read, 200, `{"data":[],"has_more":false}`, 0},
 	{"GET /v1/events/{event}", "GET", "/v1/events/evt_1", key.Read, 404, "", 0},
+	{"POST /v1/events/{event}/replay", "POST", "/v1/events/evt_1/replay", key.Write, noMerchant, "", 0},
 	{"GET /v1/merchants", "GET", "/v1/merchants", key.Read, 200, `{"data":[],"has_more":false}`, 0},
 	{"GET /v1/merchants", "GET", "/v1/merchants?merchant=" + account, key.Read, 403, "", 200},
 	{"POST /v1/merchants", "POST", "/v1/merchants", key.Admin, noMerchant, "", 0},
+	{"POST /v1/merchants/{stripe_account}/import", "POST", "/v1/merchants/acct_1/import", key.Admin, noMerchant, "", 0},
 	{"GET /v1/jobs", "GET", "/v1/jobs", key.Read, noMerchant, "", 0},
 	{"POST /v1/jobs/{job}/retry", "POST", "/v1/jobs/fulfil%2Fp1/retry", key.Write, noMerchant, "", 0},
 }

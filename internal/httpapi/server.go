@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -42,6 +44,8 @@ type Options struct {
 	Shop    Shop
 	Record  Record
 	Backend Backend
+	// Import imports the Stripe account and returns the report's view. Required with Backend.
+	Import func(ctx context.Context, stripeAccount string, plan, fulfil bool) (view.Object, error)
 
 	// Verify returns an error if the header's form or time is invalid. check returns an error if none of the
 	// secrets signed the body, and otherwise the secret's index. Senders see the errors. Required with Hooks.
@@ -71,9 +75,7 @@ func New(o Options) *web.Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &server{o: o}
 	all := o.Options
 	all.Kinds = slices.Concat(all.Kinds, kinds)
@@ -85,7 +87,7 @@ func New(o Options) *web.Server {
 		if !o.Poll.Given.IsZero() {
 			secrets = append(secrets, o.Poll.Given)
 		}
-		all.Paths[h.Path] = s.serveHook(&hook{h, secrets})
+		all.Paths[h.Path] = func(w http.ResponseWriter, r *web.Request) error { return s.take(w, r, &hook{h, secrets}) }
 	}
 	if !o.Poll.Given.IsZero() {
 		all.Paths[PollPath] = s.servePoll

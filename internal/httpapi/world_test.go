@@ -25,6 +25,7 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
@@ -60,19 +61,20 @@ type world struct {
 	log   bytes.Buffer
 	order tracking.Order
 
-	created   *tracking.Created
-	timeline  *tracking.Timeline
-	purchases []*tracking.Purchase
-	payments  []*tracking.Payment
-	events    []tracking.EventRow
-	event     *tracking.Event
-	accounts  []*tracking.ConnectedAccount
-	query     tracking.EventQuery
-	after     tracking.Mark
-	now       time.Time
-	keys      *key.Ring
-	store     store.Store
-	jobs      []tracking.WaitingJob
+	created    *tracking.Created
+	timeline   *tracking.Timeline
+	purchases  []*tracking.Purchase
+	payments   []*tracking.Payment
+	events     []tracking.EventRow
+	event      *tracking.Event
+	unfinished []*tracking.Event
+	accounts   []*tracking.ConnectedAccount
+	query      tracking.EventQuery
+	after      tracking.Mark
+	now        time.Time
+	keys       *key.Ring
+	store      store.Store
+	jobs       []tracking.WaitingJob
 }
 
 func newWorld() *world {
@@ -149,6 +151,10 @@ func (w *world) note(format string, args ...any) {
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
 		Inbox: w, Shop: w, Record: w, Backend: w, Verify: event.Verify,
+		Import: func(_ context.Context, at string, plan, fulfil bool) (view.Object, error) {
+			w.note("import %s %v %v", at, plan, fulfil)
+			return view.Object{"stripe_account", at}, w.fail
+		},
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},
@@ -365,6 +371,21 @@ func (w *world) Events(_ context.Context, q tracking.EventQuery) iter.Seq2[track
 	w.note("events")
 	w.query = q
 	return sequence(w.events, w.fail)
+}
+
+func (w *world) Undecided(_ context.Context, after string) iter.Seq2[*tracking.Event, error] {
+	w.note("undecided after %s", after)
+	return sequence(w.unfinished, w.fail)
+}
+
+func (w *world) Quarantined(_ context.Context, after tracking.Mark) iter.Seq2[*tracking.Event, error] {
+	w.note("quarantined after %s %s", after.StripeAccount, after.ID)
+	return sequence(w.unfinished, w.fail)
+}
+
+func (w *world) Replay(_ context.Context, id string) (tracking.Verdict, error) {
+	w.note("replay event %s", id)
+	return tracking.Verdict{}, w.fail
 }
 
 func (w *world) Event(_ context.Context, id string) (*tracking.Event, error) {

@@ -69,7 +69,7 @@ type place struct {
 	from    netip.Addr    // whose share it counts in; zero: nobody's
 	since   uint64        // the turn since which it has waited for a request, or for the rest of one
 	idle    bool          // it has had an answer, and no request since
-	working bool          // its request has a slot
+	working bool          // its request had a slot, and the answer is not sent
 	gone    chan struct{} // closed when it is evicted
 	evicted bool
 }
@@ -141,11 +141,15 @@ func (l *limiter) evict(from netip.Addr, but *place) bool {
 	if slowest == nil {
 		return false
 	}
-	l.leave(slowest)
-	slowest.evicted = true
-	close(slowest.gone)
-	go func() { slowest.conn.Close() }()
+	l.drop(slowest)
 	return true
+}
+
+func (l *limiter) drop(p *place) {
+	l.leave(p)
+	p.evicted = true
+	close(p.gone)
+	go func() { p.conn.Close() }()
 }
 
 func (l *limiter) leave(p *place) {
@@ -166,6 +170,10 @@ func (l *limiter) note(c net.Conn, state http.ConnState) {
 	case state == http.StateIdle || state == http.StateActive && p.idle:
 		l.wait(p)
 		p.idle = state == http.StateIdle
+		p.working = p.working && !p.idle
+		if p.idle && l.held[p.from] > l.share { // while it worked, nothing of its address could give way
+			l.drop(p)
+		}
 	}
 	l.changed.Signal()
 }
@@ -257,8 +265,7 @@ func (x *request) end() {
 	}
 	x.l.mu.Lock()
 	defer x.l.mu.Unlock()
-	if x.p.working {
-		x.p.working = false
+	if x.p.working { // until note hears that the answer is sent
 		<-x.l.slots
 	}
 	if x.arrived { // the answer is still to be sent; else the rest of the request gets no more time

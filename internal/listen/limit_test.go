@@ -98,7 +98,7 @@ func TestLimit_IdleOnesGiveWay(t *testing.T) {
 			closed <- err
 		}()
 	}
-	for range 20 {
+	for range 21 {
 		if err := <-closed; !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want that the server has closed the connection", err)
 		}

@@ -71,11 +71,13 @@ func TestRandomRequests(t *testing.T) {
 	}
 	var never []string
 	for _, o := range j.g.ops {
-		if j.done[o.Operation] == 0 && o.Operation != "createCardLink" && o.Operation != "getPayoutReport" { // the sandbox has neither
+		notHere := []string{"createCardLink", "getPayoutReport", "listTakeovers", "startTakeover", "undoTakeover"}   // the sandbox has none of them
+		if j.done[o.Operation] == 0 && !slices.Contains(notHere, o.Operation) && o.Operation != "createPortalLink" { // which needs a seller
 			never = append(never, o.Operation)
 		}
 	}
-	if n >= 20_000 && len(never) > 4 || n >= 200_000 && len(never) > 1 {
+	t.Logf("never: %v", never)
+	if n >= 20_000 && len(never) > len(j.g.ops)/5 || n >= 200_000 && len(never) > 1 {
 		t.Errorf("%v never succeeded: this tries too little", never)
 	}
 	if err := w.stop(); err != nil {
@@ -250,7 +252,7 @@ func (j *judge) wrote(r *sent, status int, own bool, by string, x store.Write) s
 		return "the object has another version"
 	case slices.Contains(rows()[r.op.Operation], of):
 		return ""
-	case r.op.Merchants || r.op.Operation == "createMerchant" || r.op.Operation == "retryJob":
+	case r.op.Merchants || r.op.Operation == "createMerchant" || r.op.Operation == "importMerchant" || r.op.Operation == "retryJob" || r.op.Operation == "replayEvent":
 		if billing {
 			return "it is of billing"
 		}
@@ -262,7 +264,7 @@ func (j *judge) wrote(r *sent, status int, own bool, by string, x store.Write) s
 	case r.account == "":
 		return "it is not what the request is about"
 	case billing && x.Key.PK == "ACC#"+r.account, billing && of == "IDX#" && strings.Contains(x.Key.SK, r.account),
-		billing && strings.HasPrefix(x.Key.SK, r.account+"#"), !billing && strings.Contains(x.Key.SK+fmt.Sprint(x.Item), r.account):
+		billing && strings.HasPrefix(x.Key.SK, r.account+"#"), of == "UNPAID#" && strings.HasPrefix(x.Key.SK, r.account+"/"), !billing && strings.Contains(x.Key.SK+fmt.Sprint(x.Item), r.account):
 		return ""
 	}
 	return "it is not of the account"

@@ -26,6 +26,7 @@ import (
 	"github.com/duesday/duesday/internal/delivery/cause"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -230,7 +231,10 @@ func newWorld(t *testing.T) *world {
 		Requested: marked{runs}, Deliveries: messages.NewSender(w.now, true), Events: stripe, PollSecret: secret.New(strings.Repeat("p", 32)),
 		StripeNow: w.now, WebhookSecrets: []secret.Text{secret.New(platform)}, ConnectSecrets: []secret.Text{secret.New(connect)},
 		Now: w.now, Clock: clock.Machine(w.now), Log: log, HTTP: httpapi.Options{Options: web.Options{Keys: ring, Store: w.store, Table: e.Table,
-			Routes:  billingapi.Routes(billingapi.Options{Engine: e, Keys: ring, Messages: messages, Runs: runs, Look: look}),
+			Routes: billingapi.Routes(billingapi.Options{Engine: e, Keys: ring, Messages: messages, Runs: runs, Look: look,
+				Mails: &maillog.Log{Store: w.store, Tables: w.tables, Now: w.now}, Render: func(_ context.Context, e outbox.Effect) (subject, text string, err error) {
+					return e.Kind, "text", nil
+				}}),
 			Metrics: http.HandlerFunc(func(a http.ResponseWriter, _ *http.Request) { fmt.Fprintln(a, "duesday_up 1") })}}}))
 	w.store.take()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -46,7 +46,8 @@ func TestViews(t *testing.T) {
 		{"Account", view.Account(&billing.Account{}), "card keep_own_method"},
 		{"Card", view.Card(&processor.Card{}), ""},
 		{"CardLink", view.CardLink("", "", processor.CardLink{}, nil), ""},
-		{"Subscription", view.Subscription(s), "next_due offer written_off written_off_sum"},
+		{"PortalLink", view.PortalLink("", processor.CardLink{}), ""},
+		{"Subscription", view.Subscription(s), "changed replaces result next_due offer written_off written_off_sum"},
 		{"Plan", view.Pending(&billing.Plan{}), ""},
 		{"Discount", view.Discount(price.Discount{Percent: 1}), ""},
 		{"Price", view.Price(&price.Price{Terms: price.Terms{Quantity: 2}}), ""},
@@ -63,9 +64,9 @@ func TestViews(t *testing.T) {
 		{"Due", view.DuePayment(billing.DueRow{}), "next_reminder_date"},
 		{"Due", view.DueReminder(billing.DueRow{}), "amount currency payment_day payment_method"},
 		{"Run", view.Run(payments), counted + "written"},
-		{"Run", view.Run(reminders), counted + "paid retry pending parked asked amounts cards_taken_over keep_own_method " +
+		{"Run", view.Run(reminders), counted + "paid retry pending pending_customer parked asked amounts amounts_unpaid cards_taken_over keep_own_method " +
 			"refunds_and_disputes orphans_cancelled perhaps_paid_twice"},
-		{"Endpoint", view.Endpoint(&delivery.Endpoint{}), "from secret"},
+		{"Endpoint", view.Endpoint(&delivery.Endpoint{Health: &delivery.Health{}}), "from secret"},
 		{"Delivery", view.Message(&delivery.Message{}), ""},
 		{"HistoryEntry", view.History(&history.Entry{}), ""},
 		{"Report", view.Report(&report.Report{}), ""},

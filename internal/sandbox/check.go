@@ -25,7 +25,7 @@ func checkOpen(r processor.OpenRequest) error {
 	case !fits(t.Period) || !fits(t.Generation):
 		return invalid("period and generation must be whole numbers from 0 to 2147483647")
 	}
-	return checkTexts(r.Key, t.Installation, t.Account, t.Subscription, t.SKU, r.Method)
+	return checkTexts(r.Key, t.Installation, t.Account, t.Subscription, t.SKU, r.Method, r.Price)
 }
 
 var errNoAccounts = invalid("the sandbox has no connected accounts")

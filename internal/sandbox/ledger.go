@@ -55,6 +55,7 @@ type terms struct {
 	ids                string // account and subscription, one after the other
 	minor              int64
 	install, sku       uint32 // names
+	price              uint32 // likewise
 	period, generation int32
 	cut                uint16 // where the subscription begins in ids
 	currency           money.Currency
@@ -165,10 +166,10 @@ func (l *ledger) addIntent(ref string) uint32 {
 
 // addTerms copies the tag's strings, which may be parts of larger ones. The account has at most
 // 65,535 bytes.
-func (l *ledger) addTerms(tag processor.Tag, amount money.Amount) uint32 {
+func (l *ledger) addTerms(tag processor.Tag, amount money.Amount, price string) uint32 {
 	return l.terms.add(terms{
 		ids: strings.Clone(tag.Account + tag.Subscription), cut: uint16(len(tag.Account)),
-		install: l.intern(tag.Installation), sku: l.intern(tag.SKU),
+		install: l.intern(tag.Installation), sku: l.intern(tag.SKU), price: l.intern(price),
 		period: int32(tag.Period), generation: int32(tag.Generation), minor: amount.Minor(), currency: amount.Currency(),
 	})
 }
@@ -222,6 +223,7 @@ func (v *view) intent(number uint32) processor.Intent {
 	n := v.lines.at(number)
 	t := v.terms.at(n.terms)
 	return processor.Intent{Ref: v.intents.at(n.intent).ref, State: states[n.state], Tag: v.tag(t), Amount: t.amount(),
+		Price:  v.name(t.price),
 		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Debit: v.name(n.method) == methodDebit,
 		Changed: time.UnixMilli(n.at).UTC()}
 }

@@ -28,6 +28,7 @@ type record struct {
 	At           string `json:"at"`
 
 	Install string `json:"install,omitempty"`
+	Price   string `json:"price,omitempty"`
 	Key     string `json:"key,omitempty"` // idempotency key
 	Method  string `json:"method,omitempty"`
 	Charge  string `json:"charge,omitempty"`
@@ -46,7 +47,7 @@ func recordOf(e Entry) record {
 	return record{Ref: e.Ref, Account: e.Tag.Account, Subscription: e.Tag.Subscription, SKU: e.Tag.SKU,
 		Period: e.Tag.Period, Generation: e.Tag.Generation, Attempt: e.Attempt, Amount: e.Amount.Decimal(),
 		Currency: e.Amount.Currency().Code(), Outcome: string(e.State), At: e.Changed.Format(atLayout),
-		Install: e.Tag.Installation, Method: e.Method, Charge: e.Latest, Code: e.Code, Hard: e.Hard}
+		Install: e.Tag.Installation, Price: e.Price, Method: e.Method, Charge: e.Latest, Code: e.Code, Hard: e.Hard}
 }
 
 // restore adds a line of the file. A line of an unknown ref makes the intent: lines may be added by
@@ -69,8 +70,8 @@ func (l *ledger) restore(text []byte) error {
 	} else {
 		n.intent = l.addIntent(r.Ref)
 	}
-	if t := n.terms; !known || l.tag(l.terms.at(t)) != tag || l.terms.at(t).amount() != amount {
-		n.terms = l.addTerms(tag, amount)
+	if t := n.terms; !known || l.tag(l.terms.at(t)) != tag || l.terms.at(t).amount() != amount || l.name(l.terms.at(t).price) != r.Price {
+		n.terms = l.addTerms(tag, amount, r.Price)
 	}
 	n.method, n.code = l.intern(r.Method), l.intern(r.Code)
 	n.charge = l.restoreCharge(&r, n.intent, n.state)

@@ -139,7 +139,7 @@ func (s *Sandbox) writeReversal(r processor.Reversal, key string, at time.Time) 
 func (s *Sandbox) savedReversal(key string, now time.Time) (r processor.Reversal, ok bool, err error) {
 	i, ok := s.reversalOf(hashKey(key), now.UnixMilli())
 	if !ok {
-		if _, ok, err = s.saved(key, now.UnixMilli()); ok {
+		if _, ok, err = s.saved(key, now.UnixMilli(), func(*line) bool { return true }); ok {
 			err = errOtherUse
 		}
 		return r, false, err

@@ -206,6 +206,7 @@ func testOtherParameters(t *testing.T, s *subject, _ *handClock) {
 		"amount":   func(r *processor.OpenRequest) { r.Amount = amount(t, "13", "EUR") },
 		"currency": func(r *processor.OpenRequest) { r.Amount = amount(t, "12.99", "USD") },
 		"method":   func(r *processor.OpenRequest) { r.Method = "pm_other" },
+		"price":    func(r *processor.OpenRequest) { r.Price = "{}" },
 		"period":   func(r *processor.OpenRequest) { r.Tag.Period++ },
 		"account":  func(r *processor.OpenRequest) { r.Tag.Account = "x" },
 		"sku":      func(r *processor.OpenRequest) { r.Tag.SKU = "x" },

@@ -64,8 +64,9 @@ func (s *Sandbox) write(n line, key string) uint32 {
 	return number
 }
 
-// saved returns the line of the key's answer, if it is remembered. mu is held.
-func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err error) {
+// saved returns the line of the key's answer, if it is remembered. same reports whether the line answers the
+// same request. mu is held.
+func (s *Sandbox) saved(key string, now int64, same func(*line) bool) (number uint32, ok bool, err error) {
 	h := hashKey(key)
 	if at, spoilt := s.spoilt[h]; spoilt {
 		if s.alive(at, now) {
@@ -77,7 +78,10 @@ func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err erro
 		return 0, false, errOtherUse
 	}
 	number, ok = s.ledger.keys[h]
-	return number, ok && s.alive(s.ledger.lines.at(number).at, now), nil
+	if ok = ok && s.alive(s.ledger.lines.at(number).at, now); ok && !same(s.ledger.lines.at(number)) {
+		return 0, false, invalid("the idempotency key was used with other parameters")
+	}
+	return number, ok, nil
 }
 
 // find must be called with mu held.
@@ -95,19 +99,14 @@ func (s *Sandbox) open(r processor.OpenRequest) (processor.Intent, error) {
 	}
 	return s.answer(func(now int64) (uint32, error) {
 		l := s.ledger
-		number, ok, err := s.saved(r.Key, now)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			n := l.lines.at(number)
+		number, ok, err := s.saved(r.Key, now, func(n *line) bool {
 			t := l.terms.at(n.terms)
-			if n.state != opened || l.tag(t) != r.Tag || t.amount() != r.Amount || l.name(n.method) != r.Method {
-				return 0, invalid("the idempotency key was used with other parameters")
-			}
-			return number, nil
+			return n.state == opened && l.tag(t) == r.Tag && t.amount() == r.Amount && l.name(t.price) == r.Price && l.name(n.method) == r.Method
+		})
+		if ok || err != nil {
+			return number, err
 		}
-		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount), intent: l.addIntent(s.nextRef(refPrefix)),
+		n := line{at: now, terms: l.addTerms(r.Tag, r.Amount, r.Price), intent: l.addIntent(s.nextRef(refPrefix)),
 			method: l.intern(r.Method)}
 		return s.write(n, r.Key), nil
 	})
@@ -120,16 +119,11 @@ func (s *Sandbox) confirm(r processor.ConfirmRequest) (processor.Intent, error) 
 	attempted := false
 	in, err := s.answer(func(now int64) (uint32, error) {
 		l := s.ledger
-		number, ok, err := s.saved(r.Key, now)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			n := l.lines.at(number)
-			if n.state == opened || l.intents.at(n.intent).ref != r.Ref || l.name(n.method) != r.Method {
-				return 0, invalid("the idempotency key was used with other parameters")
-			}
-			return number, nil
+		number, ok, err := s.saved(r.Key, now, func(n *line) bool {
+			return n.state != opened && l.intents.at(n.intent).ref == r.Ref && l.name(n.method) == r.Method
+		})
+		if ok || err != nil {
+			return number, err
 		}
 		in, err := s.find(r.Ref)
 		if err != nil {

@@ -99,7 +99,7 @@ func (w *twins) step() {
 	}
 	switch op := rapid.IntRange(0, 9).Draw(t, "op"); op {
 	case 0, 1:
-		r := processor.OpenRequest{Key: key, Method: method, Amount: rapid.SampledFrom(w.sums).Draw(t, "amount"),
+		r := processor.OpenRequest{Key: key, Method: method, Price: rapid.SampledFrom([]string{"", `{"tax":"<>"}`}).Draw(t, "price"), Amount: rapid.SampledFrom(w.sums).Draw(t, "amount"),
 			Tag: processor.Tag{Installation: "i", Account: rapid.SampledFrom([]string{"", "a", "é<&>\u2028"}).Draw(t, "account"),
 				Period: number}}
 		w.same("open", func(s *Sandbox, _ []string) (processor.Intent, error) { return s.Open(t.Context(), r) })

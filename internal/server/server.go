@@ -1,4 +1,4 @@
-// Package server runs the service: it serves HTTP to Stripe, to API clients and to customers on separate listeners,
+// Package server runs the service: it serves HTTP to Stripe, API clients, customers and operators on separate listeners,
 // applies stored events, delivers actions and mail, polls Stripe for missing events, and runs the daily
 // jobs, until its context ends.
 //
@@ -23,17 +23,20 @@ import (
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
 )
 
 // Options configure a Server. All fields are required unless their comments say otherwise.
 type Options struct {
 	Service     *tracking.Service                            // nil: no Stripe is followed, and the fields for that are not needed
-	Lister      poller.Lister                                // Stripe, for the poller
+	Lister      poller.Lister                                // Stripe, for the poller and for imports
 	Hooks       net.Listener                                 // for Stripe, and for whoever asks about the health; nil: none
 	API         net.Listener                                 // for programs: keys, metrics, pollers elsewhere; nil: none
 	Customer    net.Listener                                 // for customers with a signed link; nil: none
-	Pages       http.Handler                                 // of Customer
+	Customers   http.Handler                                 // of Customer
+	Pages       net.Listener                                 // for operators; nil: none
+	Operators   func(api http.Handler) http.Handler          // of Pages
 	Connections int                                          // at most, of each listener
 	Opened      func(n int)                                  // is told of connections, as listen.Limits has it; nil: nobody is
 	Mail        func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
@@ -79,7 +82,9 @@ type Server struct {
 	open   []httpapi.Hook // of Hooks
 	hooks  http.Handler   // of Hooks
 	api    http.Handler
+	pages  http.Handler   // nil: none
 	poller *poller.Poller // nil: it does not poll
+	doors  []*door
 }
 
 // New returns a server that has not started yet.
@@ -103,8 +108,16 @@ func New(o Options) (*Server, error) {
 		s.addHooks(&hooks, &api)
 	}
 	s.hooks, s.api = httpapi.New(hooks), httpapi.New(api)
+	if o.Operators != nil {
+		s.pages = o.Operators(s.api)
+	}
 	if o.Service != nil {
 		s.addPoller(&hooks)
+	}
+	for i, l := range []net.Listener{o.Hooks, o.API, o.Customer, o.Pages} {
+		if l != nil {
+			s.doors = append(s.doors, &door{listener: l, handler: []http.Handler{s.hooks, s.api, o.Customers, s.pages}[i], opened: o.Opened})
+		}
 	}
 	return s, nil
 }
@@ -114,6 +127,12 @@ func New(o Options) (*Server, error) {
 func (s *Server) addHooks(hooks, api *httpapi.Options) {
 	for _, o := range []*httpapi.Options{hooks, api} {
 		o.Inbox, o.Verify = s.o.Service, event.Verify
+	}
+	api.Import = func(ctx context.Context, account string, plan, fulfil bool) (view.Object, error) {
+		now := s.o.Now()
+		r, err := poller.Import(ctx, account, poller.ImportOptions{Ledger: s.o.Service, Lister: s.o.Lister, Now: now,
+			Payments: now.Add(-poller.ImportedPayments), Plan: plan, Fulfil: fulfil, Each: func(poller.ImportRow) {}, Step: func() {}})
+		return view.Import(&r, plan), err
 	}
 	api.Shop, api.Record, api.Backend, api.CursorKey = s.o.Service, s.o.Service, s.o.Service, s.o.Service.CursorKey()
 	for _, connect := range []bool{false, true} {
@@ -199,16 +218,14 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })
 	}
-	var served [3]error
+	served := make([]error, len(s.doors))
 	var serving sync.WaitGroup
-	for i, l := range []net.Listener{s.o.Hooks, s.o.API, s.o.Customer} {
-		if l != nil {
-			serving.Go(func() {
-				served[i] = web.Serve(ctx, l, []http.Handler{s.hooks, s.api, s.o.Pages}[i],
-					listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies, Opened: s.o.Opened}, s.o.Log)
-				cancel()
-			})
-		}
+	for i, d := range s.doors {
+		serving.Go(func() {
+			served[i] = web.Serve(ctx, d.listener, d.handler,
+				listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies, Opened: d.note}, s.o.Log)
+			cancel()
+		})
 	}
 	<-ctx.Done()
 	serving.Wait()
@@ -216,7 +233,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	grace := time.AfterFunc(drainGrace, finish)
 	defer grace.Stop()
 	running.Wait()
-	return errors.Join(errors.Join(served[:]...), err, daily)
+	return errors.Join(errors.Join(served...), err, daily)
 }
 
 // The paths of the webhook endpoints.
@@ -227,6 +244,11 @@ const (
 
 // LocalBase returns the URL at which this machine reaches a server at the address.
 func LocalBase(at net.Addr) (string, error) {
+	local, err := localAddress(at)
+	return "http://" + local, err
+}
+
+func localAddress(at net.Addr) (string, error) {
 	host, port, err := net.SplitHostPort(at.String())
 	if err != nil {
 		return "", err
@@ -234,7 +256,7 @@ func LocalBase(at net.Addr) (string, error) {
 	if ip := net.ParseIP(host); ip.IsUnspecified() { // every address of this machine: localhost always works
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(host, port), nil
 }
 
 const (

@@ -55,6 +55,11 @@ func CardLink(account, subscription string, l processor.CardLink, own []billing.
 		"keep_own_method?", Names(own)}
 }
 
+// PortalLink returns a link to the account's page for customers.
+func PortalLink(account string, l processor.CardLink) Object {
+	return Object{"account", account, "url", l.URL, "expires_at", l.Expires}
+}
+
 // Names returns the subscription names as strings.
 func Names(list []billing.Name) (texts []string) {
 	for _, n := range list {

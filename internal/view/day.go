@@ -29,6 +29,12 @@ func DueReminder(r billing.DueRow) Object {
 		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
 }
 
+// Unpaid returns a period that a run has left unpaid.
+func Unpaid(p *job.Unpaid) Object {
+	return Object{"account", p.Account, "subscription", p.ID, "sku?", p.SKU, "period", p.Number, "outcome", p.Outcome, "due_date?", p.Due,
+		"retry_date?", p.Retry, "amount?", p.Amount, "currency?", p.Amount.Currency().Code(), "detail?", p.Reason}
+}
+
 // Run returns a job's run with its progress and counts.
 func Run(r *job.Report) Object {
 	v := append(Object{"id", r.PathID(), "state", StateOf(r)}, Counts(r)...)
@@ -52,7 +58,7 @@ func Counts(r *job.Report) Object {
 		for _, o := range engine.Outcomes() {
 			v = append(v, string(o), r.Counts[o])
 		}
-		v = append(v, "amounts", Sums(r.Amounts.All()), "cards_taken_over?", r.Cards, "keep_own_method?", Names(r.KeepOwn),
+		v = append(v, "pending_customer?", r.Awaited, "amounts", Sums(r.Amounts.All()), "amounts_unpaid?", unpaid(r), "cards_taken_over?", r.Cards, "keep_own_method?", Names(r.KeepOwn),
 			"refunds_and_disputes?", r.Reversals, // recorded or changed
 			"orphans_cancelled?", r.Orphans)
 	}
@@ -63,6 +69,16 @@ func Counts(r *job.Report) Object {
 	}
 	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
 		"dry_run?", r.DryRun, "charging_off?", r.Off)
+}
+
+// unpaid returns the sums of the periods that were not paid, by outcome and currency.
+func unpaid(r *job.Report) (v Object) {
+	for _, o := range append(engine.Outcomes(), billing.AwaitsCustomer) {
+		if sums := r.Unpaid[o]; sums.Len() > 0 {
+			v = append(v, string(o), Sums(sums.All()))
+		}
+	}
+	return v
 }
 
 // OutcomeName returns the outcome's name in the output. OutcomeSent is named "written", because a mail in
@@ -92,14 +108,22 @@ func Audit(a *audit.Report) Object {
 // Report returns the monthly report.
 func Report(r *report.Report) Object {
 	return Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", List(r.Months, Month), "outstanding_before", Sums(slices.Values(r.Before)),
-		"mrr", Sums(slices.Values(r.MRR)), "expected", List(r.Expected, func(x report.Expected) Object {
-			return Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount, "count", x.Count}
-		}), "taxes?", List(r.Taxes, Tax), "unreadable?", r.Unreadable}
+		"mrr", Sums(slices.Values(r.MRR)), "expected", List(r.Expected, Expected), "taxes?", List(r.Taxes, Tax), "taxes_left?", r.TaxesLeft, "unreadable?", r.Unreadable}
 }
 
-// Tax returns the sum of one month's receipts and refunds with a tax rate.
+// Expected returns the charges that are expected of one day's runs in one currency.
+func Expected(x report.Expected) Object {
+	return Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount, "count", x.Count}
+}
+
+// Tax returns the sum of one month's receipts and refunds with a tax rate, or of those without a rate.
 func Tax(x report.Tax) Object {
-	return Object{"month", x.Month.String()[:len("2026-01")], "country?", x.Country, "rate", x.Rate.String(), "note?", x.Note,
+	month := x.Month.String()[:len("2026-01")]
+	if !x.Rated {
+		return Object{"month", month, "currency", x.Currency.Code(), "receipts", x.Receipts, "gross", x.Gross, "refunds", x.Refunds,
+			"refunded", x.Refunded}
+	}
+	return Object{"month", month, "country?", x.Country, "rate", x.Rate.String(), "note?", x.Note,
 		"currency", x.Currency.Code(), "receipts", x.Receipts, "net", x.Net, "tax", x.Tax, "gross", x.Gross,
 		"refunds", x.Refunds, "refunded_net", x.RefundedNet, "refunded_tax", x.RefundedTax, "refunded", x.Refunded}
 }

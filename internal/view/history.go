@@ -15,7 +15,7 @@ func History(e *history.Entry) Object {
 		changed = append(changed, c.Name, Object{"before?", shownChange(e, c.Name, c.Before), "after?", shownChange(e, c.Name, c.After)})
 	}
 	return Object{"at", e.At, "actor", e.Actor, "account", e.Account, "subscription?", e.Subscription, "what", e.What,
-		"changed?", changed, "currency?", e.Currency, "version", e.Version}
+		"changed?", changed, "currency?", e.Currency, "reason?", e.Reason, "version", e.Version}
 }
 
 // shownChange converts the decimal text of an amount to minor units, and returns other texts unchanged.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -20,8 +20,9 @@ func Export(d *person.Data) Object {
 	}
 	return Object{"account", Account(d.Account), "subscriptions", List(d.Subscriptions, Subscription), "periods", List(d.Periods, Period),
 		"receipts", receipts, "refunds", List(d.Reversals, Reversal), "history", List(d.History, History),
-		"mail", List(d.Mail, func(e outbox.Effect) Object {
-			return Object{"id", e.ID, "kind", e.Kind, "created_at?", e.Created, "due_at?", e.Due, "data", e.Data, "error?", e.Error, "dead?", e.Dead}
+		"mail", List(d.Mail, func(m *maillog.Mail) Object {
+			return Object{"id", m.ID, "kind", m.Kind, "created_at?", m.Created, "due_at?", m.Due, "data", m.Data, "error?", m.Error, "dead?", m.Dead,
+				"state", m.State, "ended_at?", m.Ended, "answer?", m.Answer}
 		}),
 		"requests", List(d.Requests, func(r person.Request) Object {
 			return Object{"object", r.Object, "actor?", r.Actor, "created_at?", r.Created, "note?", r.Note}

@@ -13,7 +13,8 @@ func Settings(s *settings.Settings) Object {
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress,
 		"seller?", s.Seller, "seller_address?", s.SellerAddress, "seller_country?", s.SellerCountry, "seller_tax_id?", s.SellerTaxID,
-		"document", s.Document, "public_url?", s.PublicURL, "receipt_links", s.ReceiptLinks, "sender?", s.Sender, "reply_to?", s.ReplyTo,
+		"document", s.Document, "public_url?", s.PublicURL, "receipt_links", s.ReceiptLinks,
+		"portal", s.Portal, "portal_cancel", s.PortalCancel, "portal_mail", s.PortalMail, "link_days", s.LinkDays, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
 		"unsubscribe_minutes", s.UnsubscribeMinutes, "delivery_days", s.DeliveryDays, "history_months", s.HistoryMonths, "receipt_prefix", s.ReceiptPrefix,
 		"tax", s.Tax, "tax_mode", s.TaxMode, "tax_rates?", s.TaxRates, "products?", s.Products}

@@ -18,12 +18,13 @@ func Subscription(s *billing.Subscription) Object {
 	return Object{"id", s.ID, "account", s.Account, "version", s.Version, "sku", s.SKU, "email?", s.Email, "status", s.Status,
 		"amount", s.Amount, "currency", s.Amount.Currency().Code(), "quantity?", s.Terms.Quantity,
 		"discount?", Discount(s.Terms.Discount), "tax?", SubscriptionTax(s.Terms.Tax), "pending?", Pending(s.Pending), "upgrade?", Upgrade(s),
+		"takeover?", Origin(s),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method?", s.Method, "collection?", CollectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", DueOf(s), // the next period to be paid
 		"next_payment_date?", s.NextPayment, // when the payment job looks at it again
 		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
-		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "manual?", manual(s.Manual),
+		"cancel_at_period_end?", s.CancelAtEnd, "ends_on?", endOf(s), "requested?", s.Requested, "manual?", manual(s.Manual),
 		"collects?", Collects(s),
 		"detail?", s.Parked, // why the subscription waits for a user
 		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", Open(s.Open)}
@@ -57,6 +58,14 @@ func DueOf(s *billing.Subscription) civil.Date {
 		return civil.Date{}
 	}
 	return due
+}
+
+// endOf returns the day on which the subscription ends with its paid period, or the zero date if a period is charged before.
+func endOf(s *billing.Subscription) civil.Date {
+	if !s.AtEnd() {
+		return civil.Date{}
+	}
+	return DueOf(s)
 }
 
 // Pending returns the plan change that is not in effect yet, or nil.

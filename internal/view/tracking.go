@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // Merchant returns a merchant's Stripe account, and how far its events are known.
@@ -13,6 +14,19 @@ func Merchant(a *tracking.ConnectedAccount) Object {
 	return Object{"id", a.Merchant, "stripe_account", a.StripeAccount, "own?", a.Own, "status", a.Status, "created_at", a.Created,
 		"updated_at?", a.Updated, "verified_through?", p.Through, "checked?", p.Checked, "next?", p.Next, "quiet?", p.Quiet,
 		"swept?", p.Swept, "error?", p.Error, "thin?", p.Thin}
+}
+
+// Import returns the report of an import, without its rows.
+func Import(r *poller.ImportReport, plan bool) Object {
+	return Object{"stripe_account", r.StripeAccount, "since", r.Since, "imported", r.Imported, "known", r.Known, "skipped", r.Skipped,
+		"fulfil", r.Fulfils, "payments", r.Payments, "other_payments", r.OtherPayments, "changed", r.Changed, "events", r.Events,
+		"dry_run?", plan}
+}
+
+// ImportRow returns one subscription of an import.
+func ImportRow(r poller.ImportRow) Object {
+	return Object{"subscription", r.ID, "customer?", r.Customer, "stripe_status", r.Status, "price?", r.Price, "action", r.Action,
+		"fulfil?", r.Fulfils, "reason?", r.Reason}
 }
 
 // Purchase returns the purchase without its history.
@@ -26,6 +40,7 @@ func Purchase(p *tracking.Purchase) Object {
 	}
 	return Object{"id", p.ID, "merchant", p.Merchant, "stripe_account", p.StripeAccount, "kind", p.Kind, "created_at", p.Created,
 		"updated_at", p.Updated, "fulfilled", p.Fulfilled, "order?", order, "customer?", p.Customer, "problem?", p.Problem,
+		"imported_at?", p.Imported,
 		"fulfilment?", effect(p.Fulfilment), "unsubscribe?", effect(p.Unsubscribe),
 		"automations", List(p.Automations, func(d tracking.Done) Object {
 			return Object{"automation", d.Automation, "action", d.Action, "at", d.At}
@@ -67,7 +82,7 @@ func change(c tracking.Change) Object { return Object{"at", c.At, "what", c.What
 // StripeSubscription returns a subscription that Stripe runs.
 func StripeSubscription(s *tracking.Subscription) Object {
 	return Object{"id", s.ID, "stripe_account", s.StripeAccount, "merchant", s.Merchant, "purchase?", s.Purchase, "created_at", s.Created,
-		"updated_at", s.Updated, "status", s.Status, "stripe_status?", s.Detail, "ending?", s.Ending, "schedule?", s.Schedule,
+		"updated_at", s.Updated, "status", s.Status, "stripe_status?", s.Detail, "ending?", s.Ending, "taken_over?", s.TakenOver, "schedule?", s.Schedule,
 		"terms?", Object{"price?", s.Terms.Price, "quantity?", s.Terms.Quantity, "cancel_at?", s.Terms.CancelAt},
 		"history", List(s.History, change)}
 }
@@ -89,7 +104,8 @@ func Event(e *tracking.Event) Object {
 
 // EventRow returns the event as a list has it.
 func EventRow(e tracking.EventRow) Object {
-	return Object{"id", e.ID, "type?", e.Type, "stripe_account?", e.StripeAccount, "subscription?", e.Subscription, "at", e.At}
+	return Object{"id", e.ID, "type?", e.Type, "stripe_account?", e.StripeAccount, "subscription?", e.Subscription, "at", e.At,
+		"status?", e.Status, "reason?", e.Reason, "source?", e.Source}
 }
 
 // Job returns a fulfillment or an unsubscribe that is not done.

@@ -23,6 +23,7 @@ import (
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/history"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/person"
 	"github.com/duesday/duesday/internal/processor"
@@ -145,13 +146,14 @@ func nouns() map[string][2]view.Object {
 		"due_reminder":        {view.DueReminder(full[billing.DueRow]()), view.DueReminder(billing.DueRow{Name: name, NextPayment: "2027-01-31", NextReminder: "2027-01-28"})},
 		"run":                 {view.Run(payments), view.Run(reminders)},
 		"audit":               {view.Audit(full[*audit.Report]()), view.Audit(&audit.Report{})},
-		"report":              {view.Report(full[*report.Report]()), view.Report(&report.Report{AsOf: at})},
+		"report":              {view.Report(full[*report.Report]()), view.Report(&report.Report{AsOf: at, Taxes: []report.Tax{{}}})},
 		"settings":            {view.Settings(full[*settings.Settings]()), view.Settings(new(settings.Default()))},
 		"history_entry":       {view.History(new(full[history.Entry]())), view.History(new(history.Entry))},
 		"setting_change":      {view.SettingChange(full[settings.Changed]())},
 		"charging":            {view.Charging(false, "holiday", "other", "user ann"), view.Charging(true, "", "", "")},
 		"endpoint":            {view.Endpoint(full[*delivery.Endpoint]()), view.Endpoint(&delivery.Endpoint{ID: "ep_1", URL: "https://shop.example/hook", Created: at, Version: 1})},
 		"message":             {view.Message(full[*delivery.Message]()), view.Message(&delivery.Message{ID: "msg_1", Data: json.RawMessage("{}"), Created: at})},
+		"mail":                {view.Mail(full[*maillog.Mail]()), view.Mail(&maillog.Mail{MailID: "mail_1", State: maillog.Sent})},
 		"key":                 {view.Key(full[*key.Key]()), view.Key(&key.Key{ID: "k1", Name: "shop", Scope: key.Read, Created: at})},
 		"check":               {view.Check(full[status.Check]()), view.Check(status.Check{Name: "clock", State: status.OK})},
 		"merchant":            {view.Merchant(full[*tracking.ConnectedAccount]()), view.Merchant(&tracking.ConnectedAccount{Merchant: "m", StripeAccount: "acct_1", Created: at})},
@@ -165,6 +167,7 @@ func nouns() map[string][2]view.Object {
 		"export":              {view.Export(exported), view.Export(&person.Data{Account: &billing.Account{ID: "1001", Created: at}})},
 		"erasure":             {view.Erasure(full[*person.Erasure](), true), view.Erasure(&person.Erasure{Account: &billing.Account{ID: "1001"}}, false)},
 		"card":                {view.Card(full[*processor.Card]()), view.Card(&processor.Card{})},
+		"portal_link":         {view.PortalLink("1001", full[processor.CardLink]())},
 		"card_link":           {view.CardLink("1001", "1", full[processor.CardLink](), []billing.Name{name}), view.CardLink("1001", "", processor.CardLink{URL: "https://pay.example/1"}, nil)},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,11 +23,13 @@ var (
 // WithoutValues returns an error's text without the request's values. Commands can repeat what a user typed,
 // but callers log responses, so a response must not contain such values.
 func (r *Request) WithoutValues(text string) string {
+	for _, v := range r.values() { // before the patterns below, which also match within values
+		text = without(text, v)
+		quoted := strconv.Quote(v) // as %q prints it
+		text = without(text, quoted[1:len(quoted)-1])
+	}
 	text = got.ReplaceAllString(text, "")
 	text = flag.ReplaceAllStringFunc(text, func(f string) string { return strings.ReplaceAll(f[2:], "-", "_") }) // name fields, not flags
-	for _, v := range r.values() {
-		text = without(text, v)
-	}
 	return Shown(text)
 }
 

@@ -40,9 +40,7 @@ type answer struct {
 }
 
 func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
+	a.status = cmp.Or(a.status, status)
 	a.ResponseWriter.WriteHeader(status)
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ const (
 // ListOptions describes a list. Keep and View are optional.
 type ListOptions[T any] struct {
 	Names []string // parameters beside limit and cursor
+	Looks int      // rows that are read for one page; 0: maxLooked
 
 	// Open returns the rows that the parameters select, after a row's place, or from the start if after is "".
 	Open  func(values url.Values, after string) (iter.Seq2[T, error], error)
@@ -73,7 +75,7 @@ func (o *ListOptions[T]) page(all iter.Seq2[T, error], limit int, end *ending, s
 				return
 			}
 			keep := o.Keep == nil || o.Keep(v)
-			if limit > 0 && (n == limit && keep || looked == maxLooked) {
+			if limit > 0 && (n == limit && keep || looked == cmp.Or(o.Looks, maxLooked)) {
 				end.More, end.Next = true, seal(last)
 				return
 			}

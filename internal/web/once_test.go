@@ -113,7 +113,11 @@ func (f *factory) find(w http.ResponseWriter, r *web.Request) error {
 	c := call.Call{Key: values.Get("idempotency_key"), Caller: r.Key.Merchant, Table: f.table}
 	row, err := c.Find(r.Context(), f.store)
 	if err == nil || errors.Is(err, store.ErrNotFound) {
-		web.Send(w, http.StatusOK, row.ObjectPath())
+		object := ""
+		if row != nil {
+			object = row.Object
+		}
+		web.Send(w, http.StatusOK, object)
 		return nil
 	}
 	return err

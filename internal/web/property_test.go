@@ -50,9 +50,11 @@ func (d *drawn) yes(label string, percent uint64) bool {
 	return rapid.Uint64().Draw(d.t, label)*0x9E3779B97F4A7C15>>32%100 >= 100-percent
 }
 
-// text is a value that no answer may repeat. Its first letters tell it from our own words.
+// text is a value that no answer may repeat. Its first letters tell it from our own words. Some values look
+// like the parts of errors that an answer rewrites.
 func (d *drawn) text() string {
-	return "Canary-" + rapid.StringN(0, 20, 60).Draw(d.t, "text")
+	return "Canary-" + rapid.OneOf(rapid.StringN(0, 20, 60),
+		rapid.SampledFrom([]string{"-flag-a", " (got x) y", " --a (got", "\"\n) --b"})).Draw(d.t, "text")
 }
 
 // other returns a JSON value of none of the kinds.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -55,9 +56,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Server{o: o, cross: http.NewCrossOriginProtection(), refused: refusals{seen: map[string]int{}},
 		running: running{ends: map[string]chan struct{}{}}}
 	s.left.Store(allBodies)
