@@ -56,10 +56,11 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 				"long the next group may gather",
 			"internal/store/folder/folder.go Open":            "the default of Options.Now",
 			"internal/store/link/frame.go silence":            "the deadlines of a connection are on the real clock",
+			"internal/systemd/systemd.go tell":                "the deadlines of a connection are on the real clock",
 			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",
 			"internal/store/storeurl/storeurl.go Open":        "the default of Options.Now",
 			"internal/tracking/poller/options.go New":         "the default of Options.Now",
-			"internal/tracking/service.go Open":               "the default of Options.Now",
+			"internal/tracking/base.go Open":                  "the default of Options.Now",
 		},
 		plant{"internal/civil/p.go", "package p\nimport \"time\"\nvar x = time.Now()", "time.Now: the clock is handed in"},
 		plant{"internal/civil/p.go", "package p\nimport clock \"time\"\nfunc f() { g(clock.Now) }", "time.Now"})

@@ -77,7 +77,7 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 		"x.md names TestB; x.md names mail.B; x.md names q.go; x.md names mail/q" {
 		t.Errorf("planted: %q", got)
 	}
-	all := map[string]string{"cmd/duesday/testdata/older/x": ""} // is not text
+	all := map[string]string{"cmd/duesday/testdata/older/x": "", "cmd/duesday/testdata/stores/x": ""} // are not text
 	maps.Insert(all, texts(t))
 	n := indexOf(all)
 	for name, text := range all {

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -49,6 +50,7 @@ const (
 	itemLookup       = "lookup row"
 	itemNumber       = "number"
 	itemCounter      = "counter of numbers"
+	itemRecord       = "record of a mail"
 )
 
 // kindOfItem names the item, or the partition of a query, at the key.
@@ -70,7 +72,7 @@ func (w *world) kindOfItem(table string, k store.Key) string {
 	}
 	return cmp.Or(
 		map[string]string{"SUB": itemSubscription, "REC": itemReceipt, "ACC": itemAccount, "PER": itemPeriod}[bySort],
-		map[string]string{"RUN": itemRun, "LEASE": itemLease, "SUM": itemSums}[byPartition], strings.ToLower(bySort), "due dates")
+		map[string]string{"RUN": itemRun, "LEASE": itemLease, "SUM": itemSums, "MAIL": itemRecord}[byPartition], strings.ToLower(bySort), "due dates")
 }
 
 // firstDay is when the world begins: any day does.
@@ -100,7 +102,10 @@ func openWorld(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, (&recipient.Directory{Cards: w.engine.Cards()}).StillWanted).
-		Counting(report.Tally(w.engine.Records)).Numbering(numbering.New(w.engine.Records, true)).Claiming(time.Hour)
+		Counting(report.Tally(w.engine.Records)).Numbering(numbering.New(w.engine.Records, true)).Claiming(time.Hour).
+		Recording(func(row store.Item, e outbox.Effect, o outbox.Outcome) []store.Write {
+			return maillog.Record(w.tables.RecurringPayments.Name, clock(), row, e, o)
+		})
 	return w, nil
 }
 

@@ -79,6 +79,11 @@ var local = sync.OnceValues(func() (string, error) {
 	return "", err
 })
 
+// Own makes Endpoint start a DynamoDB Local for this process also when others share one. Tests that
+// mainly make and change tables need it: while others write, a DynamoDB Local may fail such requests
+// for minutes.
+func Own() error { return os.Unsetenv(endpointVariable) }
+
 func findFolder() (string, error) {
 	if folder := os.Getenv(folderVariable); folder != "" {
 		if _, err := os.Stat(filepath.Join(folder, "DynamoDBLocal.jar")); err != nil {
@@ -216,11 +221,16 @@ const (
 	secretKey = "test"
 )
 
-// Client returns a client of Endpoint. It sends a request again if the connection breaks: a test
-// has met a closed connection, for a cause not found. It needs nothing of the environment.
+// Client returns a client of Endpoint. It sends a request up to 30 times, for about a minute, if the
+// connection breaks or DynamoDB Local answers InternalFailure, as it does to changes of tables while
+// other packages keep it busy. It needs nothing of the environment.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
-	return dynamodb.New(ClientAt(Endpoint(t)).Options(), func(o *dynamodb.Options) { o.Retryer = retry.NewStandard() })
+	return dynamodb.New(ClientAt(Endpoint(t)).Options(), func(o *dynamodb.Options) {
+		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff = 30, 2*time.Second
+		})
+	})
 }
 
 // ClientAt returns a client of another endpoint, which lets faults reach its caller: no retries.

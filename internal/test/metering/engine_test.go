@@ -70,6 +70,17 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 			return err
 		})
 	}
+	scan := func(s store.Store) (err error) {
+		for _, err = range s.Scan(t.Context(), store.Scan{Table: l.table.Name}) {
+			continue
+		}
+		return err
+	}
+	both("scan", scan)
+	for n := range 30 { // of one size, because the pages of a scan begin anywhere
+		write("put", store.Put(l.table.Name, item(100+n, 100_000)))
+	}
+	both("scan of three pages", scan)
 	write("delete", store.Delete(l.table.Name, key(1)))
 }
 

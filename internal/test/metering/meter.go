@@ -28,8 +28,8 @@ type Options struct {
 
 // A Meter is a store.Store that counts the units DynamoDB would consume for the calls to the
 // store in it, as the DynamoDB engine sends them. One write is a conditional write, several are a
-// transaction. Get, a lone check and a Query of a table are strongly consistent reads, a Query of an
-// index is an eventually consistent one. A Scan is not counted: no job makes one.
+// transaction. Get, a lone check, a Scan and a Query of a table are strongly consistent reads, a Query of an
+// index is an eventually consistent one.
 //
 // It makes one commit at a time and reads the old items first, to count each write against the
 // item it replaces. It is too slow for anything but measuring.
@@ -186,31 +186,55 @@ func intended(t *store.Table, w *store.Write, before store.Item) store.Item {
 	return it
 }
 
-// Query implements store.Store. It reads a page and then yields it, as an engine with
-// requests does: a loop that ends early has paid for its page.
+// Query implements store.Store.
 func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
 	l := Line{Op: OpQuery, Table: q.Table, Index: q.Index, Item: m.name(q.Table, store.Key{PK: q.Partition})}
+	return m.paged(ctx, l, q.Partition, q.Limit, func(n int, after *store.Cursor) iter.Seq2[store.Item, error] {
+		rest := q
+		rest.Limit = cmp.Or(n, q.Limit) // a negative one is refused
+		if after != nil {
+			rest.After = *after
+		}
+		return m.Store.Query(ctx, rest)
+	})
+}
+
+// Scan implements store.Store. A scan reads items of every kind, so its line has none.
+func (m *Meter) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
+	return m.paged(ctx, Line{Op: OpScan, Table: s.Table}, "", 0, func(_ int, after *store.Cursor) iter.Seq2[store.Item, error] {
+		rest := s
+		if after != nil {
+			rest.After = *after
+		}
+		return m.Store.Scan(ctx, rest)
+	})
+}
+
+// paged reads a page and then yields it, as an engine with requests does: a loop that ends early has paid for
+// its page. read continues after the last item of the page before; nil: it begins.
+func (m *Meter) paged(ctx context.Context, l Line, partition string, limit int,
+	read func(n int, after *store.Cursor) iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
 	c, token := Strong, m.token
-	if q.Index != "" {
+	if l.Index != "" {
 		c, token = Eventual, 0
 	}
 	return store.Paged(ctx, func() (store.Pages, error) {
-		rest := q
-		return store.Pages{Limit: q.Limit, Next: func(n int) (page []store.Item, full bool, err error) {
+		var after *store.Cursor
+		return store.Pages{Limit: limit, Next: func(n int) (page []store.Item, full bool, err error) {
 			bytes := 0
-			rest.Limit = cmp.Or(n, q.Limit) // a negative one is refused
-			for it, err := range m.Store.Query(ctx, rest) {
+			for it, err := range read(n, after) {
 				if err != nil {
 					return page, false, err
 				}
 				page = append(page, it)
 				bytes += ItemBytes(it) + token
 				if full = bytes >= PageBytes; full {
-					rest.After = m.schema[l.Table].CursorAt(l.Index, it)
+					at := m.schema[l.Table].CursorAt(l.Index, it)
+					after = &at
 					break
 				}
 			}
-			m.count(l, q.Partition, bytes, Units{Read: ReadUnits(bytes, c)})
+			m.count(l, partition, bytes, Units{Read: ReadUnits(bytes, c)})
 			return page, full, nil
 		}}, nil
 	})

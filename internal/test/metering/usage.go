@@ -14,6 +14,7 @@ type Op string
 const (
 	OpGet    Op = "get"
 	OpQuery  Op = "query"
+	OpScan   Op = "scan"
 	OpPut    Op = "put"
 	OpUpdate Op = "update"
 	OpDelete Op = "delete"
@@ -25,7 +26,7 @@ type Line struct {
 	Op          Op
 	Table       string
 	Index       string // "" for the table itself
-	Item        string // the kind of the item, by Options.Name; of a query, of its partition
+	Item        string // the kind of the item, by Options.Name; of a query, of its partition; of a scan, none
 	Transaction bool   // one of several writes: the item is written twice, an index row is not
 	Failed      bool   // a condition failed: nothing was written, and it was paid for
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -206,7 +207,7 @@ func (c *Call) expand(o object, path []string, depth int) {
 	}
 	switch v := o[name].(type) {
 	case string:
-		if sub := c.expanded(v, rest, depth); sub != nil && name != "id" {
+		if sub := c.expanded(v, name, rest, depth); sub != nil && name != "id" {
 			o[name] = sub
 		}
 	case object:
@@ -217,7 +218,7 @@ func (c *Call) expand(o object, path []string, depth int) {
 			case object:
 				c.expand(e, rest, depth)
 			case string:
-				if sub := c.expanded(e, rest, depth); sub != nil {
+				if sub := c.expanded(e, name, rest, depth); sub != nil {
 					v[i] = sub
 				}
 			}
@@ -225,9 +226,10 @@ func (c *Call) expand(o object, path []string, depth int) {
 	}
 }
 
-// expanded returns the object of the id, expanded by the rest of the path, or nil.
-func (c *Call) expanded(id string, rest []string, depth int) object {
-	if sub := c.Space.Get(kindOf(id), id); sub != nil {
+// expanded returns the object of the id in the member, expanded by the rest of the path, or nil. The id of a coupon
+// may be any text.
+func (c *Call) expanded(id, member string, rest []string, depth int) object {
+	if sub := c.Space.Get(cmp.Or(kindOf(id), member), id); sub != nil {
 		shaped := c.shape(sub)
 		c.expand(shaped, rest, depth-1)
 		return shaped
