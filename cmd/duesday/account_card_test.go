@@ -88,3 +88,28 @@ func TestSubscriptionShow_RequiresAction(t *testing.T) {
 	}
 	contains(t, r.out, "requires_action", "no link for the customer: ")
 }
+
+// TestAccount_PortalLink: a link is for an hour, while the customer's page is on. --revoke makes another one.
+func TestAccount_PortalLink(t *testing.T) {
+	c := newCLI(t)
+	fails := func(code int, want string, args ...string) {
+		t.Helper()
+		r := c.run(args...)
+		if r.code != code {
+			t.Errorf("%q: exit %d", args, r.code)
+		}
+		contains(t, r.errors, want)
+	}
+	c.must("account", "create", "1", "--email", "ada@example.com")
+	fails(exitFailed, "portal=on", "account", "portal-link", "1")
+	fails(exitUsage, "must not contain", "account", "portal-link", "1/2")
+	c.must("settings", "set", "portal=on", "public-url=https://pay.example.com", "seller=Gym", "seller-address=Here")
+	fails(exitFailed, "there is no account 9", "account", "portal-link", "9")
+	contains(t, c.must("account", "portal-link", "1"), "https://pay.example.com/l/", "works until ")
+	first := c.object(exitDone, "account", "portal-link", "1")["url"]
+	revoked := c.object(exitDone, "account", "portal-link", "1", "--revoke")["url"]
+	if first == revoked {
+		t.Error(first)
+	}
+	contains(t, c.must("history", "1"), "link_epoch - -> 1")
+}

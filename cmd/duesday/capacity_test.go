@@ -8,8 +8,8 @@ import (
 func TestCapacity(t *testing.T) {
 	c := newCLI(t)
 	out := c.must("capacity", "--subscriptions", "1000000", "--peak-share", "20%")
-	for _, want := range []string{"200,000", "1,000,000 subscriptions × 20 %", "BIND 1 + SETTLE 9 + MAIL 7.21",
-		"3,442,012", "2.22", "shards per date", "24,210,360", "dollars a month, on demand", "16.18"} {
+	for _, want := range []string{"200,000", "1,000,000 subscriptions × 20 %", "BIND 1 + SETTLE 9 + MAIL 10.21",
+		"4,042,018", "1,772,705", "2.22", "shards per date", "30,210,540", "dollars a month, on demand", "26.57"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

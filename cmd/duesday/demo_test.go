@@ -1,8 +1,16 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -65,4 +73,69 @@ func TestDemo_DeletesNothingThatIsNotADemo(t *testing.T) {
 	contains(t, r.errors, "is not empty")
 	c.must("demo", "--accounts", "2", "--months", "1", "--store", "pebble:./fresh")
 	c.read("fresh-sandbox.jsonl")
+}
+
+// TestDemo_ServeTaken: the demo, which serves nothing but the pages, does not wait without them.
+func TestDemo_ServeTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:8082")
+	if err != nil {
+		t.Logf("another process has the port: %v", err)
+	} else {
+		defer func() { _ = l.Close() }()
+	}
+	c := newCLI(t)
+	r := c.run("demo", "--accounts", "2", "--months", "1", "--serve")
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "127.0.0.1:8082", "in use", "--pages=")
+}
+
+// TestDemo_Serve: the demo's book is in the browser with one command, and the link in its output signs in.
+func TestDemo_Serve(t *testing.T) {
+	p := process(t, nil, "demo", "--json", "--accounts", "5", "--months", "1", "--serve=127.0.0.1:0")
+	p.Dir = t.TempDir()
+	out, err := p.StdoutPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = p.Process.Signal(syscall.SIGTERM)
+		_, _ = io.Copy(io.Discard, out)
+		if err := p.Wait(); err != nil {
+			t.Errorf("stopped: %v", err)
+		}
+	}()
+	var s struct {
+		serveView
+		URL string `json:"url"`
+	}
+	for in := bufio.NewReader(out); s.PagesBase == ""; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the output ended: %v", err)
+		}
+		_ = json.Unmarshal([]byte(line), &s) // the demo's result may have many lines
+	}
+	equal(t, "other listeners", s.Base+s.APIBase, "")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	link, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := browser.PostForm(s.PagesBase+link.Path, url.Values{"key": {link.Query().Get("link")}, "next": {"/accounts/1001"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Body.Close() }()
+	page, err := io.ReadAll(in.Body)
+	if err != nil || in.StatusCode != http.StatusOK {
+		t.Fatalf("signing in: %d, %v", in.StatusCode, err)
+	}
+	contains(t, string(page), "Account 1001", "@example.com")
 }

@@ -59,7 +59,7 @@ func newGym(t *testing.T) *gym {
 	t.Cleanup(g.hook.Close)
 	g.key = g.product("key", "create", "gym", "--scope", "charge")["key"].(string)
 	g.secret = g.product("endpoint", "create", g.hook.URL+"/duesday")["secret"].(string)
-	serve := g.start(process(t, g.env, "serve", "--json", "--no-poll", "--listen=", "--api", "127.0.0.1:0", "--allow-private"))
+	serve := g.start(process(t, g.env, "serve", "--json", "--no-poll", "--listen=", "--api", "127.0.0.1:0", "--pages=", "--allow-private"))
 	to, err := url.Parse(serve["api_base"].(string))
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func (g *gym) begin(c *exec.Cmd) (first string, more *bufio.Reader) {
 		_ = c.Wait()
 	})
 	more = bufio.NewReader(out)
-	limit := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() }) // who reads on gets an error
+	limit := time.AfterFunc(10*time.Minute, func() { _ = c.Process.Kill() }) // who reads on gets an error
 	g.t.Cleanup(func() { limit.Stop() })
 	if first, err = more.ReadString('\n'); err != nil {
 		g.t.Fatalf("%v: %v", c.Args, err)

@@ -18,15 +18,19 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A gymYear is a gym with members in four currencies, at its own Stripe account and at a partner's.
+// A gymYear is a gym with members in four currencies and three countries, at its own Stripe account and at a partner's.
 type gymYear struct {
 	*stripeCLI
 	*rand.Rand
 	members  int
 	disputes []string
+	upgrades int // that were paid
 }
 
 const partner = "acct_partner"
+
+// taxes are a member's last cells: the rate of the country, one on top of the amount, and none for a company.
+var taxes = []string{"DE,,,", "FR,,,", "CH,8.1,exclusive,", "DE,,,", "FR,,,", "CH,8.1,exclusive,", "FR,0,exclusive,reverse charge"}
 
 func needsPython(t *testing.T) {
 	t.Helper()
@@ -44,7 +48,7 @@ func newGymYear(t *testing.T, members int) *gymYear {
 		t.Fatal(err)
 	}
 	var book strings.Builder
-	book.WriteString(header)
+	book.WriteString(strings.TrimSuffix(header, "\n") + ",country,tax_rate,tax,tax_note\n")
 	for i := range members {
 		currency, amount := []string{"EUR", "GBP", "JPY", "KWD"}[i%4], []string{"39.90", "29.00", "4800", "12.350"}[i%4]
 		card := "pm_card_visa"
@@ -56,10 +60,10 @@ func newGymYear(t *testing.T, members int) *gymYear {
 		case i%5 == 0:
 			card = "" // given below, at the partner's
 		}
-		fmt.Fprintf(&book, "m%d,m%d@example.com,1,%s,%s,%s,%d,%s\n", i, i, []string{"gym", "pool", "both"}[i%3], amount, currency, 1+y.IntN(28), card)
+		fmt.Fprintf(&book, "m%d,m%d@example.com,1,%s,%s,%s,%d,%s,%s\n", i, i, []string{"gym", "pool", "both"}[i%3], amount, currency, 1+y.IntN(28), card, taxes[i%len(taxes)])
 	}
 	y.must("store", "create")
-	y.must("settings", "set", "receipt-months=0")
+	y.must("settings", "set", "tax=on", "receipt-months=0", "tax-rates=DE:19,FR:20,CH:8.1")
 	y.must("import", y.file("book.csv", book.String()))
 	for i := 0; i < members; i += 5 {
 		y.must("account", "attach", fmt.Sprint("m", i), "--connected", partner, "--fee", "2.5%", "--payment-method", "pm_card_visa")
@@ -80,6 +84,8 @@ func (y *gymYear) day(n int) {
 	case n%3 == 0:
 		paid := receipts[y.IntN(len(receipts))].(map[string]any)
 		y.refund(member, paid)
+	case n%5 == 2:
+		y.upgrade(member, receipts[0].(map[string]any)["currency"].(string))
 	case n%10 == 1:
 		_, intent, found := strings.Cut(receipts[0].(map[string]any)["charge"].(string), "/")
 		if !found {
@@ -94,6 +100,9 @@ func (y *gymYear) day(n int) {
 			y.t.Fatal(err)
 		}
 		y.disputes = y.disputes[1:]
+	}
+	if n%10 == 8 {
+		y.finishRefund(n/10%2 == 0)
 	}
 	if n%7 == 0 {
 		for _, at := range []string{"", partner} {
@@ -116,12 +125,33 @@ func (y *gymYear) refund(member string, paid map[string]any) {
 	y.run(args...)
 }
 
+// finishRefund is a bank's answer to the oldest refund that is pending.
+func (y *gymYear) finishRefund(ok bool) {
+	for x := range y.fake.Ledger() {
+		if x.Type == "refund" && x.Status == "pending" {
+			if err := y.fake.FinishRefund(x.ID, ok); err != nil {
+				y.t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+// upgrade charges a dearer plan today. A member who has it already, or whose payment is open, is refused.
+func (y *gymYear) upgrade(member, currency string) {
+	amount := map[string]string{"EUR": "45.00", "GBP": "35.50", "JPY": "5550", "KWD": "14.850"}[currency]
+	if r := y.run("subscription", "update", member+"/1", "--now", "--sku", "club", "--amount", amount, "--yes"); r.code == exitDone {
+		y.upgrades++
+	}
+}
+
 // closes writes what an accountant asks for: the product's files, and the processor's.
 func (y *gymYear) closes(dir string, months int) {
 	y.t.Helper()
 	last := time.Date(2026, time.Month(months), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
 	for name, args := range map[string][]string{
 		"journal.csv":  {"report", "--from", "2026-01", "--to", last, "--csv"},
+		"taxes.csv":    {"report", "--tax", "--from", "2026-01", "--to", last, "--csv"},
 		"payouts.csv":  {"report", "--payouts", "2026-01-01", "--csv"},
 		"receipts.csv": {"export", "receipts"},
 		"refunds.csv":  {"export", "refunds"},
@@ -192,22 +222,29 @@ func TestGymYear(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	y.run("run", "payments") // records them
+	for range 4 { // the next payments fill each balance, because a negative one is not paid out
+		y.run("run", "payments")
+		y.clock.Set(y.clock.Now().AddDate(0, 0, 7))
+	}
 	y.fake.PayOut(stripefake.Payout{})
 	y.fake.PayOut(stripefake.Payout{Account: partner})
 	dir := t.TempDir()
-	y.closes(dir, months+1)
+	y.closes(dir, months+2)
 	text, err := recompute(t, dir)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	t.Logf("%d members, %d months:\n%s", members, months, text)
+	t.Logf("%d members, %d months, %d upgrades:\n%s", members, months, y.upgrades, text)
+	if y.upgrades == 0 {
+		t.Error("no member upgraded")
+	}
 	for name, c := range map[string]struct{ number, says string }{ // the first one that is found
-		"journal.csv":  {`[1-9]\d*\.\d\d,0\.00,`, "journal: collected ("},
-		"receipts.csv": {`\d\d\.\d\d,EUR`, "receipts and the processor's charges ("},
-		"refunds.csv":  {`\d\.\d\d,(EUR|GBP)`, "refunds and the processor's refunds ("},
+		"journal.csv":  {`[1-9]\d*\.\d\d,0\.00,`, "journal: collected 2026-"},
+		"taxes.csv":    {`\d+\.\d\d,`, "taxes by month: net 2026-01, "},
+		"receipts.csv": {`\d\d\.\d\d,EUR`, "receipts and the processor's charges pi_"},
+		"refunds.csv":  {`\d\.\d\d,(EUR|GBP)`, "refunds and the processor's refunds "},
 		"payouts.csv":  {`\d\d\.\d\d,EUR,pi_`, "receipts in payouts 2026"},
-		"ledger.jsonl": {`"amount":\d\d`, "receipts and the processor's charges ("},
+		"ledger.jsonl": {`"amount":\d\d`, "receipts and the processor's charges pi_"},
 		"bank.jsonl":   {`"amount":\d\d`, "payouts at the bank po_"},
 	} {
 		good, err := os.ReadFile(filepath.Join(dir, name))
@@ -238,8 +275,9 @@ var taxedBooks = map[string]string{
 	"refunds.csv": "id,number,kind,state,processed_at,amount,currency,charge,refund\n" +
 		"1,R-2026-000003,refund,succeeded,2026-03-31,5.00,EUR,pi_1,re_1\n2,R-2026-000004,refund,succeeded,2026-04-01,10.46,EUR,pi_1,re_2\n",
 	"journal.csv": "month,currency,collected,outside,refunded\n2026-03,EUR,26.16,0.00,5.00\n2026-04,EUR,0.00,0.00,10.46\n",
-	"taxes.csv": "month,country,rate,note,currency,tax,refunded_tax\n2026-03,DE,19,,EUR,2.47,0.80\n2026-03,DE,7,,EUR,0.70,0.00\n" +
-		"2026-04,DE,19,,EUR,0.00,1.67\n",
+	"taxes.csv": "month,country,rate,note,currency,net,tax,gross,refunded_net,refunded_tax,refunded\n" +
+		"2026-03,DE,19,,EUR,12.99,2.47,15.46,4.20,0.80,5.00\n2026-03,DE,7,,EUR,10.00,0.70,10.70,0.00,0.00,0.00\n" +
+		"2026-04,DE,19,,EUR,0.00,0.00,0.00,8.79,1.67,10.46\n",
 	"payouts.csv": "payout,own,kind,currency,gross,net,charged,receipt\npo_1,yes,charge,EUR,15.46,15.46,15.46,a\n" +
 		"po_1,yes,charge,EUR,10.70,10.70,10.70,b\npo_1,yes,refund,EUR,-5.00,-5.00,,a\npo_1,yes,refund,EUR,-10.46,-10.46,,a\n",
 	"ledger.jsonl": `{"type":"charge","id":"ch_1","payment_intent":"pi_1","amount":1546,"currency":"eur","status":"succeeded","metadata":{"duesday_installation":"x"}}
@@ -250,7 +288,8 @@ var taxedBooks = map[string]string{
 	"bank.jsonl": `{"id":"po_1","amount":1070,"currency":"eur"}` + "\n",
 }
 
-// TestRecompute_Taxes: the script computes each tax from its rate, and what refunds give back. One cent is found.
+// TestRecompute_Taxes: the script computes each tax from its rate, and what refunds give back. One cent is found, and a
+// receipt that is in no payout.
 func TestRecompute_Taxes(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -265,8 +304,13 @@ func TestRecompute_Taxes(t *testing.T) {
 		{"receipts.csv", "12.99,2.47", "12.98,2.48", "taxes of receipts a"},
 		{"receipts.csv", "10.00,0.70", "9.95,0.75", "taxes of receipts b"},
 		{"receipts.csv", "12.99,2.47", "12.99,2.46", "taxes of receipts a"},
-		{"taxes.csv", "0.70,0.00", "0.71,0.00", "taxes by month ('2026-03', 'DE', '7', '', 'EUR')"},
-		{"taxes.csv", "2.47,0.80", "2.47,0.81", "taxes of refunds ('2026-03', 'DE', '19', '', 'EUR')"},
+		{"taxes.csv", "0.70,10.70", "0.71,10.70", "taxes by month: tax 2026-03, DE, 7, , EUR"},
+		{"taxes.csv", "12.99,2.47", "12.98,2.47", "taxes by month: net 2026-03, DE, 19, , EUR"},
+		{"taxes.csv", "4.20,0.80", "4.20,0.81", "taxes of refunds: refunded_tax 2026-03, DE, 19, , EUR"},
+		{"taxes.csv", "2.47,15.46", "2.47,15.47", "taxes by month: gross 2026-03, DE, 19, , EUR"},
+		{"taxes.csv", "1.67,10.46", "1.67,10.45", "taxes of refunds: refunded 2026-04, DE, 19, , EUR"},
+		{"taxes.csv", "8.79,1.67", "8.80,1.67", "taxes of refunds: refunded_net 2026-04, DE, 19, , EUR"},
+		{"payouts.csv", "po_1,yes,charge,EUR,10.70,10.70,10.70,b", ",yes,receipt,,,,10.70,b", "receipts in payouts b: 0, but recomputed 10.70"},
 		{"receipts.csv", "R-2026-000002", "R-2026-000005", "numbers R-2026-000002"},
 	} {
 		writeBook(t, dir, c.name, strings.Replace(taxedBooks[c.name], c.was, c.is, 1))

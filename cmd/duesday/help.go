@@ -28,7 +28,7 @@ import (
 
 func (p *program) commands() []*cobra.Command {
 	return slices.Concat(bookkeeping.Commands(p.Program), runs.Commands(p.Program), sales.Commands(p.Program),
-		serving.Commands(p.Program), storing.Commands(p.Program), rehearsal.Commands(p.Program), []*cobra.Command{
+		serving.Commands(p.Program), storing.Commands(p.Program), rehearsal.Commands(p.Program, serving.Pages(p.Program)), []*cobra.Command{
 			session.Leaf("version", p.showVersion), p.manCommand(),
 			{Use: "flags"}, // a topic of the help
 		})

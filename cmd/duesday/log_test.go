@@ -61,7 +61,7 @@ func TestServe_StoppedWhileStarting(t *testing.T) {
 	var out, errs strings.Builder
 	p := newProgram(c.getenv(nil), strings.NewReader(""), &out, &errs, c.clock.Now)
 	p.Dir = c.dir
-	if code := p.run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--api="}); code != exitDone {
+	if code := p.run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--api=", "--pages="}); code != exitDone {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
@@ -73,7 +73,7 @@ func TestServe_Signals(t *testing.T) {
 	defer signal.Stop(caught)
 	dir := t.TempDir()
 	for _, ends := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		serve := process(t, nil, "serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api=", "--store", "pebble:"+dir+"/data",
+		serve := process(t, nil, "serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api=", "--pages=", "--store", "pebble:"+dir+"/data",
 			"--mail", dir, "--processor", "sandbox:"+dir+"/ledger")
 		serve.Stderr = nil
 		out, err := serve.StdoutPipe()
@@ -100,7 +100,7 @@ func TestServe_HeartbeatVariable(t *testing.T) {
 		{"https://hc.example/hidden", "", "there is no store"}, // a valid one
 	} {
 		c.env["DUESDAY_HEARTBEAT"], c.env["DUESDAY_HEARTBEAT_FILE"] = x.value, x.file
-		r := c.run("serve", "--listen=", "--api=")
+		r := c.run("serve", "--listen=", "--api=", "--pages=")
 		if r.code == exitDone || strings.Contains(r.errors, "hidden") {
 			t.Errorf("%+v: exit %d: %s", x, r.code, r.errors)
 		}

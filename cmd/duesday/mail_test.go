@@ -203,7 +203,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	if r := c.run("outbox", "send"); r.code == exitDone || !strings.Contains(r.errors, "--smtp URL, or --mail FOLDER") {
 		t.Errorf("outbox send: exit %d, %s", r.code, r.errors)
 	}
-	if r := c.run("serve", "--listen", "127.0.0.1:0", "--api="); r.code == exitDone ||
+	if r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--pages="); r.code == exitDone ||
 		!strings.Contains(r.errors, "--smtp URL, or --mail FOLDER") {
 		t.Errorf("serve: exit %d, %s", r.code, r.errors)
 	}
@@ -212,7 +212,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	}
 	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail sent through 127.0.0.1:")
 	c.must("settings", "set", "sender=")
-	if r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--smtp", k.address); r.code == exitDone ||
+	if r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--pages=", "--smtp", k.address); r.code == exitDone ||
 		!strings.Contains(r.errors, "mail has no sender") {
 		t.Errorf("serve without a sender: exit %d, %s", r.code, r.errors)
 	}

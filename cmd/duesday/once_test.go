@@ -194,7 +194,7 @@ func (s *once) open() {
 
 // start starts a serve, and waits until it serves.
 func (s *once) start(i int) {
-	c := s.command("serve", "--listen=", "--api", "127.0.0.1:0", "--no-poll", "--allow-private", "--on-fulfil", s.stripe.fulfil())
+	c := s.command("serve", "--listen=", "--api", "127.0.0.1:0", "--pages=", "--no-poll", "--allow-private", "--on-fulfil", s.stripe.fulfil())
 	said := &bytes.Buffer{}
 	c.Stderr = said
 	out, err := c.StdoutPipe()

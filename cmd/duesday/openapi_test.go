@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
@@ -64,10 +65,16 @@ func TestOpenAPI_Examples(t *testing.T) {
 	row(send("getDuePaymentsByDate", ""))
 	e.Values["date"] = "2027-01-24"
 	row(send("getDueRemindersByDate", ""))
+	c.must("settings", "set", "portal=on", "public-url=https://pay.example.com", "seller=Gym", "seller-address=Here")
+	send("createPortalLink", "link", "revoke")
+	send("getOverview", "")
+	send("previewUpdate", "reminder", "day")
 	send("updateSubscription", "reminder")
 	send("previewPlan", "default")
 	send("changePlan", "default")
+	send("previewPause", "default")
 	send("pauseSubscription", "default")
+	send("previewResume", "default")
 	send("resumeSubscription", "default")
 
 	// The first period falls due, and is charged by a run.
@@ -82,11 +89,13 @@ func TestOpenAPI_Examples(t *testing.T) {
 		}
 	}
 	row(send("listRuns", ""))
+	send("listUnpaid", "")
 	equal(t, "period", send("getPeriod", "")["state"], any("paid"))
 	equal(t, "proof", send("provePeriod", "")["alarm"], any(false))
 	e.Values["?account"] = "123"
 	e.Values["number"] = fmt.Sprint(row(send("getReceiptsByAccount", ""))["id"])
 	send("getReceipt", "")
+	send("previewRefund", "default")
 	send("createRefund", "default")
 	row(send("listRefunds", ""))
 	equal(t, "charged before", send("chargePeriod", "default")["paid_before"], any(true))
@@ -99,11 +108,15 @@ func TestOpenAPI_Examples(t *testing.T) {
 
 	// The second one is charged by itself, the third is paid by wire, and then comes the end.
 	c.clock.Set(time.Date(2027, 2, 28, 9, 0, 0, 0, time.UTC))
+	send("previewCharge", "default")
 	send("chargeSubscription", "default")
 	c.clock.Set(time.Date(2027, 3, 31, 9, 0, 0, 0, time.UTC))
+	send("previewReceipt", "default")
 	send("createReceipt", "default")
 	send("updateSubscription", "day")
+	send("previewSkip", "default")
 	send("skipPeriod", "default")
+	send("previewCancel", "default")
 	send("cancelSubscription", "default")
 	send("createRun", "verify")
 
@@ -115,6 +128,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 
 	send("createMerchant", "default")
 	row(send("listMerchants", ""))
+	send("importMerchant", "default")
 	e.Values["?merchant"] = shopAccount
 	ordered := send("createPurchase", "default")
 	e.Values["purchase"] = fmt.Sprint(ordered["purchase"].(map[string]any)["id"])
@@ -130,6 +144,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 	}
 	e.Values["event"] = fmt.Sprint(row(send("listEvents", ""))["id"])
 	send("getEvent", "")
+	equal(t, "replayed", send("replayEvent", "default")["id"], any(e.Values["event"]))
 	c.pay(e.Values["payment"])
 	c.until("the fulfilment is given up", func() bool {
 		jobs := send("listJobs", "")["data"].([]any)
@@ -143,6 +158,12 @@ func TestOpenAPI_Examples(t *testing.T) {
 	row(send("listSubscriptions", ""))
 	row(send("listHistory", ""))
 	row(send("listEndpoints", ""))
+	send("getEndpoint", "")
+	c.until("a mail is sent", func() bool { return len(send("listMails", "")["data"].([]any)) > 0 })
+	e.Values["mail"] = fmt.Sprint(row(send("listMails", ""))["id"])
+	equal(t, "the mail of the text", send("getMail", "")["id"], any(e.Values["mail"]))
+	e.Values["delivery"] = fmt.Sprint(row(send("listDeliveries", ""))["id"])
+	send("getDelivery", "")
 	e.Instead = map[string]string{"msg_9kq2": fmt.Sprint(row(send("listDeliveries", ""))["id"])}
 	send("updateEndpoint", "types", "pause", "resume") // the clock of months has it paused
 	send("replayDeliveries", "one", "since")
@@ -157,6 +178,23 @@ func TestOpenAPI_Examples(t *testing.T) {
 	})
 	equal(t, "erased", send("eraseAccount", "default")["account"], any("123"))
 
+	customer, sub := c.subscribeAtStripe()
+	e.Instead = map[string]string{"sub_1PqX2": sub}
+	equal(t, "planned", row(send("listTakeovers", ""))["state"], any("ready"))
+	equal(t, "taken over", send("startTakeover", "default")["state"], any("ending"))
+	e.Values["account"], e.Values["subscription"] = customer, sub
+	equal(t, "handed back", send("undoTakeover", "default")["status"], any("canceled"))
+
 	equal(t, "examples that were not sent", strings.Join(e.Rest(), " "), "")
 	equal(t, "exit", stop().code, exitDone)
+}
+
+// subscribeAtStripe has a customer subscribe at Stripe.
+func (c *stripeCLI) subscribeAtStripe() (customer, subscription string) {
+	c.t.Helper()
+	make := func(path, form string) string { return c.askAt("", http.MethodPost, "/v1/"+path, form)["id"].(string) }
+	customer = make("customers", "email=ada@example.com")
+	method := make("payment_methods/pm_card_visa/attach", "customer="+customer)
+	price := make("prices", "currency=eur&unit_amount=1299&recurring[interval]=month&product="+make("products", "name=Gym"))
+	return customer, make("subscriptions", "customer="+customer+"&default_payment_method="+method+"&items[0][price]="+price)
 }

@@ -71,10 +71,11 @@ var pageTests = []pageTest{
 		}},
 	{page: "docs/tracking.md", after: "Follow a sale",
 		prints: map[string][]string{
-			"curl":                       {`"kind":"legacy".*"client_secret":`},
-			"at_shop() {":                {`(?s)( paid +\$9\.00 .*){2}`},
-			"at_shop test_helpers/":      {`order-3 +split +\S+ +yes +- +\S+ terminated: completed`},
-			"INTENT=$(duesday payment l": {`order-2 +legacy +\S+ +yes`},
+			"curl":                                   {`"kind":"legacy".*"client_secret":`},
+			"at_shop() {":                            {`(?s)( paid +\$9\.00 .*){2}`},
+			"at_shop test_helpers/":                  {`order-3 +split +\S+ +yes +- +\S+ terminated: completed`},
+			"INTENT=$(duesday payment l":             {`order-2 +legacy +\S+ +yes`},
+			"BUYER=$(at_shop customers -d email=eve": {`(?s)sub_\S+ +cus_\S+ +active +price_\S+ +import .*nothing was written.*imported +1`},
 		}},
 	{page: "docs/start-stripe.md", start: "[ -d gym ] && cd gym && set -a && . ./rehearsal.env && set +a",
 		without: map[string]string{

@@ -34,7 +34,7 @@ func productAhead(ahead time.Duration) int {
 	if len(args) > 0 && (args[0] == "serve" || args[0] == rehearsal.StripeFakeName) {
 		args = append(args, "--json", "--listen", "127.0.0.1:0")
 		if args[0] == "serve" {
-			args = append(args, "--api", "127.0.0.1:0")
+			args = append(args, "--api", "127.0.0.1:0", "--pages=")
 		}
 	}
 	syscall.Umask(0o077)

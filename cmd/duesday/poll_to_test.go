@@ -149,7 +149,7 @@ func TestPoll_ToFlags(t *testing.T) {
 			t.Errorf("%+v: exit %d, %s", tt, r.code, r.errors)
 		}
 		if tt.name != "" && tt.to == to { // serve has the same check
-			if r = c.run("serve", "--listen", "127.0.0.1:0", "--api="); strings.HasPrefix(tt.want, "DUESDAY_POLL") && (r.code != exitUsage ||
+			if r = c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--pages="); strings.HasPrefix(tt.want, "DUESDAY_POLL") && (r.code != exitUsage ||
 				!strings.Contains(r.errors, tt.want)) {
 				t.Errorf("serve, %+v: exit %d, %s", tt, r.code, r.errors)
 			}

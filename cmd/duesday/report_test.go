@@ -17,25 +17,25 @@ func TestReport(t *testing.T) {
 	r := c.object(exitDone, "report", "--days", "17")
 	equal(t, "months", r["months"], before["months"])
 
-	month := func(currency string, collected, failed, outstanding int) map[string]any {
+	month := func(currency string, collected, declined, failed, outstanding int) map[string]any {
 		return map[string]any{"month": "2026-03", "currency": currency, "collected": collected, "outside": 0,
-			"refunded": 0, "failed": failed, "recovered": 0, "outstanding": outstanding, "complete": true}
+			"refunded": 0, "declined": declined, "failed": failed, "recovered": 0, "outstanding": outstanding, "complete": true}
 	}
-	equal(t, "months", r["months"], []any{month("JPY", 500, 0, 0), month("KWD", 0, 0, 1500),
-		month("USD", 1299, 1299, 2598)})
+	equal(t, "months", r["months"], []any{month("JPY", 500, 0, 0, 0), month("KWD", 0, 0, 0, 1500),
+		month("USD", 1299, 2598, 1299, 2598)})
 	equal(t, "mrr", r["mrr"], map[string]any{"JPY": 500, "KWD": 1500, "USD": 3897})
 	expected := func(date string) map[string]any {
 		return map[string]any{"date": date, "currency": "USD", "amount": 1299, "count": 1}
 	}
 	equal(t, "expected", r["expected"], []any{expected("2026-03-16"), expected("2026-03-31")})
 	equal(t, "as of", r["as_of"], "2026-03-15T10:30:00.000Z")
-	equal(t, "csv", c.must("report", "--csv", "--from", "2026-02"), `month,currency,collected,outside,refunded,failed,recovered,outstanding,complete
-2026-02,JPY,0,0,0,0,0,0,no
-2026-02,KWD,0.000,0.000,0.000,0.000,0.000,0.000,no
-2026-02,USD,0.00,0.00,0.00,0.00,0.00,0.00,no
-2026-03,JPY,500,0,0,0,0,0,yes
-2026-03,KWD,0.000,0.000,0.000,0.000,0.000,1.500,yes
-2026-03,USD,12.99,0.00,0.00,12.99,0.00,25.98,yes
+	equal(t, "csv", c.must("report", "--csv", "--from", "2026-02"), `month,currency,collected,outside,refunded,declined,failed,recovered,outstanding,complete
+2026-02,JPY,0,0,0,0,0,0,0,no
+2026-02,KWD,0.000,0.000,0.000,0.000,0.000,0.000,0.000,no
+2026-02,USD,0.00,0.00,0.00,0.00,0.00,0.00,0.00,no
+2026-03,JPY,500,0,0,0,0,0,0,yes
+2026-03,KWD,0.000,0.000,0.000,0.000,0.000,0.000,1.500,yes
+2026-03,USD,12.99,0.00,0.00,25.98,12.99,0.00,25.98,yes
 `)
 	contains(t, c.must("report", "--from", "2026-02"), "2026-02: sums have been kept since 2026-03-15")
 	contains(t, c.must("verify"), "The audit is clean")
@@ -84,11 +84,11 @@ func TestReport_ImportedReceipts(t *testing.T) {
 		`{"PK":{"S":"ACC#1"},"SK":{"S":"REC#2026-03-02T10:00:00.000Z#SKU#news"},"ProcessedDate":{"S":"2026-03-02T10:00:00.000Z"},`+
 		`"ProcessedAmount":{"N":"12"},"SKU":{"S":"news"},"Email":{"S":"a@example.com"}}]}]}`))
 	c.must("run", "payments")
-	contains(t, c.must("report"), "2026-03  USD       12.00      0.00     0.00      0.00    0.00       0.00         no",
+	contains(t, c.must("report"), "2026-03  USD       12.00      0.00     0.00      0.00      0.00    0.00       0.00         no",
 		"2026-03: its imported receipts are in no sum")
 	equal(t, "corrected", c.object(exitDone, "verify", "--repair-sums")["corrected"], nil)
 	c.at("2026-04-15")
-	contains(t, c.must("report"), "2026-04  USD       0.00       0.00     0.00      0.00    0.00       12.00        yes")
+	contains(t, c.must("report"), "2026-04  USD       0.00       0.00     0.00      0.00      0.00    0.00       12.00        yes")
 }
 
 func TestReport_Usage(t *testing.T) {

@@ -10,7 +10,7 @@ func TestRoot_WrongUsage(t *testing.T) {
 	c := newCLI(t)
 	for _, x := range []struct{ line, want string }{
 		{"bogus", `unknown command "bogus"`},
-		{"account", "duesday account needs a subcommand: attach, card-link, create, erase, export, list, show, update"},
+		{"account", "duesday account needs a subcommand: attach, card-link, create, erase, export, list, portal-link, show, update"},
 		{"account bogus", `unknown command "bogus" for "duesday account"`},
 		{"run payments extra", `takes no argument`},
 		{"run payments --bogus", "unknown flag: --bogus"},

@@ -43,7 +43,9 @@ func TestRun_Payments(t *testing.T) {
 	delete(o, "elapsed_ms")
 	equal(t, "run", o, map[string]any{"kind": "payments", "date": today, "from": "2026-02-08", "due": 5, "paid": 2,
 		"retry": 1, "failed": 1,
-		"pending": 1, "parked": 0, "asked": 0, "skipped": 0, "amounts": map[string]any{"USD": 1299, "JPY": 500}})
+		"pending": 1, "parked": 0, "asked": 0, "skipped": 0, "amounts": map[string]any{"USD": 1299, "JPY": 500}, "pending_customer": 1,
+		"amounts_unpaid": map[string]any{"failed": map[string]any{"USD": 1299}, "retry": map[string]any{"USD": 1299}, "pending": map[string]any{"KWD": 1500},
+			"pending_customer": map[string]any{"KWD": 1500}}})
 
 	contains(t, c.must("run", "payments", "--dry-run"), "the customer has to authenticate", "\n0 would be charged on "+today+";")
 	equal(t, "waits", members(c.object(exitDone, "run", "payments", "--dry-run"), "would_charge", "amounts"),

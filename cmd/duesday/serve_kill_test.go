@@ -112,7 +112,7 @@ func (k *killedServe) command(args ...string) *exec.Cmd {
 // serve starts serve, and waits until it says that it serves.
 func (k *killedServe) serve() *exec.Cmd {
 	k.t.Helper()
-	c := k.command("serve", "--create", "--listen", "127.0.0.1:0", "--api=")
+	c := k.command("serve", "--create", "--listen", "127.0.0.1:0", "--api=", "--pages=")
 	var said bytes.Buffer
 	c.Stderr = &said
 	out, err := c.StdoutPipe()

@@ -37,7 +37,7 @@ func TestServe_ManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := "pebble:" + dir + "/data"
-	serve := exec.Command("sh", "-c", `ulimit -n 300; exec "$0" "$@"`, self, "serve", "--create", "--json", "--api=", "--listen",
+	serve := exec.Command("sh", "-c", `ulimit -n 300; exec "$0" "$@"`, self, "serve", "--create", "--json", "--api=", "--pages=", "--listen",
 		"127.0.0.1:0", "--store", store, "--processor", "sandbox:"+dir+"/ledger", "--mail", dir+"/mail")
 	serve.Env = append(os.Environ(), envProduct+"=1")
 	out, err := serve.StdoutPipe()

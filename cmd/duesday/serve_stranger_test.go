@@ -36,7 +36,7 @@ func TestServe_Strangers(t *testing.T) {
 	env := []string{"DUESDAY_STRIPE_API_BASE=" + c.env["DUESDAY_STRIPE_API_BASE"], "DUESDAY_STRIPE_KEY=" + c.env["DUESDAY_STRIPE_KEY"],
 		"DUESDAY_STRIPE_WEBHOOK_SECRETS=" + hookSecret}
 	dir := t.TempDir()
-	serve := process(t, env, "serve", "--create", "--json", "--no-poll", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0",
+	serve := process(t, env, "serve", "--create", "--json", "--no-poll", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "--pages=",
 		"--max-connections", fmt.Sprint(places), "--store", "pebble:"+dir+"/data", "--mail", dir, "--processor", "sandbox:"+dir+"/ledger")
 	serve.Stderr = nil
 	out, err := serve.StdoutPipe()

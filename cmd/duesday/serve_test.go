@@ -99,6 +99,7 @@ type serveView struct {
 	APIAddress    string   `json:"api_address"`
 	APIBase       string   `json:"api_base"`
 	CustomerBase  string   `json:"customer_base"`
+	PagesBase     string   `json:"pages_base"`
 	Store         string   `json:"store"`
 	StripeAccount string   `json:"stripe_account"`
 	Mode          string   `json:"mode"`
@@ -133,7 +134,7 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 	p.Dir = c.dir
 	done := make(chan int, 1)
 	go func() {
-		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"}, args...))
+		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "--pages="}, args...))
 		write.Close()
 	}()
 	out := bufio.NewReader(read)
@@ -427,7 +428,7 @@ func TestServe_Beside(t *testing.T) {
 // TestServe_NoStore: a mistyped name makes no store.
 func TestServe_NoStore(t *testing.T) {
 	c := newCLI(t)
-	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--store", "pebble:mistyped")
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--pages=", "--store", "pebble:mistyped")
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.errors, "there is no store at pebble:mistyped")
 	if _, err := os.Stat(c.path("mistyped")); err == nil {
@@ -462,7 +463,7 @@ func TestServe_Refuses(t *testing.T) {
 	} {
 		old := c.env[x.env]
 		c.env[x.env] = x.value
-		r := c.run(append([]string{"serve", "--create", "--listen", "127.0.0.1:0", "--api="}, strings.Fields(x.args)...)...)
+		r := c.run(append([]string{"serve", "--create", "--listen", "127.0.0.1:0", "--api=", "--pages="}, strings.Fields(x.args)...)...)
 		c.env[x.env] = old
 		if r.code != x.code || strings.Contains(r.errors, "hidden") {
 			t.Errorf("%s %s=%s: exit %d, want %d: %s", x.args, x.env, x.value, r.code, x.code, r.errors)
@@ -580,7 +581,7 @@ func TestServe_Listeners(t *testing.T) {
 		[]int{200, 200, 401, 404, 404, 404})
 	for _, flag := range []string{"--listen", "--api"} {
 		taken := map[string]string{"--listen": v.Address, "--api": v.APIAddress}[flag]
-		r := c.run("serve", "--create", "--store", "pebble:other", "--listen=", "--api=", flag, taken)
+		r := c.run("serve", "--create", "--store", "pebble:other", "--listen=", "--api=", "--pages=", flag, taken)
 		equal(t, flag+" is taken", r.code, exitFailed)
 		contains(t, r.errors, flag+" "+taken+":", "in use", flag+"=")
 	}

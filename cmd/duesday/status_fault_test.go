@@ -60,7 +60,7 @@ func (c *cli) serveBinary(args ...string) *served {
 		env = append(env, name+"="+value)
 	}
 	p := process(c.t, env, append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--api",
-		"127.0.0.1:0"}, args...)...)
+		"127.0.0.1:0", "--pages="}, args...)...)
 	p.Dir = c.dir
 	s := &served{cli: c, log: new(locked)}
 	p.Stderr = s.log

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -100,9 +101,15 @@ func TestTax_Invoice(t *testing.T) {
 	contains(t, c.must("verify"), "The audit is clean")
 }
 
-// TestTax_Restored: an adopted charge has the tax of the backup's rate, which was another one, or none if the amount differs. reconcile
-// names both receipts.
+// TestTax_Restored: an adopted charge has the tax with which it was charged, although the backup's rate is another one. The
+// charge of a build that did not tell the processor has the tax of the backup's rate, or none if the amount differs, and
+// reconcile names both receipts.
 func TestTax_Restored(t *testing.T) {
+	t.Run("told", func(t *testing.T) { taxRestored(t, true) })
+	t.Run("older", func(t *testing.T) { taxRestored(t, false) })
+}
+
+func taxRestored(t *testing.T, told bool) {
 	c := newCLI(t)
 	c.must("store", "create")
 	c.must("settings", "set", "tax=on", "receipt-months=0")
@@ -113,9 +120,23 @@ func TestTax_Restored(t *testing.T) {
 	c.must("subscription", "update", "1/1", "--tax-rate", "7")
 	c.must("subscription", "update", "2/1", "--tax-rate", "7")
 	c.must("run", "payments")
+	taxes := c.must("report", "--tax", "--csv")
+	if !told {
+		prices := regexp.MustCompile(`"price":"([^"\\]|\\.)*",?`)
+		equal(t, "prices", len(prices.FindAllString(c.read("duesday-sandbox.jsonl"), -1)), 6) // opened and succeeded
+		c.file("duesday-sandbox.jsonl", prices.ReplaceAllString(c.read("duesday-sandbox.jsonl"), ""))
+	}
 	c.must("store", "restore", "--from", "backup", "--replace")
 	r := c.run("reconcile")
 	equal(t, "reconcile", r.code, exitPerson)
+	if told {
+		equal(t, "taxes", c.must("report", "--tax", "--csv"), taxes)
+		if strings.Contains(r.out, "had another discount or tax") {
+			t.Error(r.out)
+		}
+		c.must("verify")
+		return
+	}
 	equal(t, "receipts", strings.Count(r.out, "the receipt of period 0 had another discount or tax than the restored store's"), 2)
 	if _, other, found := strings.Cut(r.out, "3/1"); found {
 		t.Errorf("its receipt is the same: %s", other)
@@ -135,10 +156,40 @@ func TestTax_None(t *testing.T) {
 	}
 	c.must("settings", "set", "tax-rates=DE:19", "tax-mode=exclusive")
 	c.must("account", "update", "2", "--country", "DE")
+	contains(t, c.run("subscription", "create", "2/3", "--sku", "gold", "--amount", "5.00", "--currency", "EUR", "--payment-day", "15", "--tax-rate", "none").errors,
+		"tax_rate: must be a percentage for a new subscription") // which would have the country's rate
 	large := c.run("subscription", "create", "2/2", "--sku", "gold", "--amount", "9999999999.99", "--currency", "EUR", "--payment-day", "15")
 	contains(t, large.errors, "tax_rate: must leave an amount of at most twelve digits")
 	equal(t, "run", c.run("run", "payments").code, exitPerson)
 	c.must("subscription", "update", "1/1", "--tax-rate", "19", "--tax", "exclusive")
 	c.must("receipt", "create", "1/1")
 	contains(t, c.must("report", "--tax", "--csv"), ",,19,,EUR,1,10.00,1.90,11.90,0,")
+}
+
+// TestTax_NoRate: a manual payment of a past period that had no rate has a row without a rate in the report of taxes, so
+// that the totals of both reports are the same. A store without tax has no such row.
+func TestTax_NoRate(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	c.must("settings", "set", "tax=on", "receipt-months=0")
+	terms := []string{"--email", "ada@example.com", "--sku", "gold", "--amount", "10.00", "--currency", "EUR", "--payment-day", "15", "--payment-method", "pm_card_visa"}
+	c.run(append([]string{"subscription", "create", "1/1"}, terms...)...)
+	c.must(append([]string{"subscription", "create", "2/1", "--tax-rate", "0", "--tax", "exclusive"}, terms...)...)
+	equal(t, "run", c.run("run", "payments").code, exitPerson)
+	c.must("subscription", "skip", "1/1")
+	c.must("receipt", "create", "1/1", "--period", "0", "--note", "cash")
+	c.must("receipt", "refund", "2/1", "--period", "0", "--amount", "4.00")
+	const columns = "month,country,rate,note,currency,receipts,net,tax,gross,refunds,refunded_net,refunded_tax,refunded\n"
+	equal(t, "CSV", c.must("report", "--tax", "--csv"), columns+"2026-03,,0,,EUR,1,10.00,0.00,10.00,1,4.00,0.00,4.00\n2026-03,,,,EUR,1,,,10.00,0,,,0.00\n")
+	if row := regexp.MustCompile(`(?m)^2026-03( +-){3} +EUR +1 +- +- +10\.00 +0 +- +- +0\.00$`); !row.MatchString(c.must("report", "--tax")) {
+		t.Errorf("no row without a rate in the table:\n%s", c.must("report", "--tax"))
+	}
+	o := c.object(exitDone, "report", "--tax")
+	equal(t, "JSON", o["taxes"].([]any)[1], map[string]any{"month": "2026-03", "currency": "EUR", "receipts": 1.0, "gross": 1000.0, "refunds": 0.0, "refunded": 0.0})
+	equal(t, "journal", members(o["months"].([]any)[0].(map[string]any), "collected", "outside", "refunded"), []any{1000, 1000, 400})
+
+	c.must("store", "create", "--store", "pebble:./other")
+	c.must(append([]string{"subscription", "create", "1/1", "--store", "pebble:./other"}, terms...)...)
+	c.must("receipt", "create", "1/1", "--note", "cash", "--store", "pebble:./other")
+	equal(t, "without tax", c.must("report", "--tax", "--csv", "--store", "pebble:./other"), columns)
 }

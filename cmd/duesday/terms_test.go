@@ -60,3 +60,28 @@ func TestTerms_Refused(t *testing.T) {
 		contains(t, r.errors, tt.says)
 	}
 }
+
+// TestTerms_Step: no command accepts an amount that no card can pay, and a tax on top is charged in such amounts.
+func TestTerms_Step(t *testing.T) {
+	c := newCLI(t)
+	create := []string{"subscription", "create", "1/1", "--sku", "seat", "--currency", "KWD", "--payment-day", "15", "--email", "a@example.com", "--payment-method", "pm_card_visa",
+		"--tax", "exclusive", "--tax-rate", "5.5"}
+	refused := func(args []string, more string) {
+		t.Helper()
+		r := c.run(append(args, strings.Fields(more)...)...)
+		equal(t, more, r.code, exitUsage)
+		contains(t, r.errors, "must be a multiple of 0.010 KWD, the smallest step of a card payment (got 1.234)")
+	}
+	refused(create, "--amount 1.234")
+	refused(create, "--amount 12.350 --discount 1.234")
+	c.must(append(create, "--amount", "12.350")...)
+	contains(t, c.must("run", "payments"), "KWD 13.030") // 0.67925 of tax
+	for _, flags := range []string{"--amount 1.234", "--amount 1.234 --from 2027-01-01", "--amount 1.234 --now", "--discount 1.234"} {
+		refused([]string{"subscription", "update", "1/1"}, flags)
+	}
+	refused([]string{"receipt", "refund", "1/1", "--period", "0"}, "--amount 1.234")
+	c.file("prices.csv", "sku,amount,currency\nseat,1.234,KWD\n")
+	r := c.run("subscription", "update", "--prices", "prices.csv")
+	contains(t, r.out, "must be a multiple of 0.010 KWD")
+	contains(t, c.must("verify"), "The audit is clean")
+}

@@ -45,3 +45,24 @@ func TestUpgrade(t *testing.T) {
 		}
 	}
 }
+
+// TestUpgrade_Restored: reconcile lists what an upgrade changed as the plan and the payment day, and no line says once more
+// that the mark of the upgrade, which the restored store has lost, was changed. An upgrade that still waited for the customer is listed as
+// one, with the command that makes it again.
+func TestUpgrade_Restored(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa")
+	c.create("2/1", "pm_card_visa")
+	c.must("run", "payments")
+	c.must("store", "backup", "--to", "backup")
+	c.at("2026-03-25")
+	c.must("subscription", "update", "1/1", "--now", "--sku", "gold", "--amount", "39.99", "--yes")
+	c.must("subscription", "update", "2/1", "--payment-method", "pm_card_authenticationRequired")
+	equal(t, "waits", c.run("subscription", "update", "2/1", "--now", "--amount", "20", "--yes").code, exitPerson)
+	c.must("store", "restore", "--from", "backup", "--replace")
+	r := c.run("reconcile")
+	contains(t, r.out, "gold", "an upgrade for period 1 was requested", "subscription update 2/1 --now --sku news --amount 20.00")
+	if strings.Contains(r.out, "attribute Upgrade") || strings.Count(r.out, "an upgrade for period") != 1 {
+		t.Error(r.out)
+	}
+}

@@ -97,7 +97,7 @@ func TestTwoServes(t *testing.T) {
 	f.must("import", f.book(n))
 	var serves []*exec.Cmd
 	for range 2 {
-		c := f.command("serve", "--listen", "127.0.0.1:0", "--api=")
+		c := f.command("serve", "--listen", "127.0.0.1:0", "--api=", "--pages=")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -9,109 +9,92 @@ what it has compared, and each difference, and exits with 1 if there is one.
 import collections, csv, json, pathlib, sys
 from decimal import Decimal, ROUND_HALF_UP
 
-folder = pathlib.Path(sys.argv[1])
-wrong = 0
+folder, wrong = pathlib.Path(sys.argv[1]), 0
+AMOUNTS = set("amount gross net charged collected outside refunded tax refunded_net refunded_tax".split())
+DIGITS, CARD = {"JPY": 0, "KRW": 0, "KWD": 3}, Decimal("0.01")     # decimals of a currency, if not two; a card's smallest step
 
 
 def table(name):
-    """Return the rows of a CSV file. Amounts are exact decimals."""
+    """Return the rows of a CSV file. Amounts are exact decimals, and an empty one is 0."""
     with open(folder / name, newline="", encoding="utf-8") as file:
-        return [{k: Decimal(v) if k in AMOUNTS and v else v for k, v in row.items()} for row in csv.DictReader(file)]
+        return [{k: Decimal(v or 0) if k in AMOUNTS else v for k, v in row.items()} for row in csv.DictReader(file)]
 
 
-AMOUNTS = set("amount gross fee net charged collected outside refunded failed recovered outstanding tax "
-              "refunded_net refunded_tax receipts refunds".split())
+def objects(name):
+    """Return the processor's objects, with currencies and decimals as in the tables."""
+    rows = [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+    return [{**e, "currency": e["currency"].upper(), "amount": e["amount"] * unit(e["currency"].upper())} for e in rows]
+
+
+def unit(currency):
+    return Decimal(1).scaleb(-DIGITS.get(currency, 2))
+
+
+def add_up(rows, columns, amount="amount"):
+    """Return the sums of the amounts by the cells in the columns."""
+    sums = collections.Counter()
+    for row in rows:
+        sums[", ".join(row[c] for c in columns.split())] += row[amount]
+    return sums
 
 
 def compare(what, got, want):
-    """Compare two sums by key, and say so."""
+    """Print each difference between two sums by key, and how many keys there are."""
     global wrong
-    keys = [k for k in sorted(set(got) | set(want), key=str) if got.get(k, 0) != want.get(k, 0)]
+    keys = [k for k in sorted(set(got) | set(want)) if got.get(k, 0) != want.get(k, 0)]
     for k in keys:
         print(f"{what} {k}: {got.get(k, 0)}, but recomputed {want.get(k, 0)}")
     wrong += len(keys)
     print(f"{what}: {len(want)} compared, {len(keys)} wrong")
 
 
-def add_up(rows, key, amount):
-    sums = collections.Counter()
-    for row in rows:
-        sums[key(row)] += amount(row)
-    return sums
-
-
-receipts, refunds, payouts = table("receipts.csv"), table("refunds.csv"), table("payouts.csv")
-ledger, bank = ([json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
-                for name in ("ledger.jsonl", "bank.jsonl"))
-charged = [r for r in receipts if r["kind"] == "charge"]
-done = [r for r in refunds if r["state"] == "succeeded"]     # also a lost dispute
-moved = [r for r in refunds if r["state"] in ("succeeded", "pending")]
-exponent = {"JPY": 0, "KRW": 0, "KWD": 3}
-
-
-def decimal(minor, currency):
-    return Decimal(minor).scaleb(-exponent.get(currency.upper(), 2))
-
-
-def half_up(amount, currency):
-    return amount.quantize(decimal(1, currency), ROUND_HALF_UP)
-
-
-def intent(charge):
-    return charge.rsplit("/", 1)[-1]                         # acct_…/pi_… of a connected account
-
+receipts, refunds, payouts, journal, taxes = (table(name + ".csv") for name in "receipts refunds payouts journal taxes".split())
+for r in receipts + refunds:
+    r["month"], r["intent"] = r["processed_at"][:7], r["charge"].rsplit("/", 1)[-1]      # acct_…/pi_… of a connected account
+having = lambda rows, column, *cells: [r for r in rows if r[column] in cells]
+charged, outside = having(receipts, "kind", "charge"), having(receipts, "kind", "external", "overpayment")
+done = having(refunds, "state", "succeeded")                                             # also lost disputes
+by_intent = {r["intent"]: r for r in receipts}
 
 # 1. The processor's ledger: each charge of Duesday has one receipt, and each receipt has a charge.
-own = [e for e in ledger if e.get("metadata", {}).get("duesday_installation")]
-both = lambda r: (intent(r["charge"]), r["currency"])
-compare("receipts and the processor's charges", add_up(charged, both, lambda r: r["amount"]),
-        add_up([e for e in own if e["type"] == "charge"], lambda e: (e["payment_intent"], e["currency"].upper()),
-               lambda e: decimal(e["amount"], e["currency"])))
+own = [e for e in objects("ledger.jsonl") if e.get("metadata", {}).get("duesday_installation")]
 lost = [e for e in own if (e["type"], e["status"]) in (("refund", "succeeded"), ("dispute", "lost"))]
-compare("refunds and the processor's refunds", add_up(done, lambda r: (r["refund"], r["currency"]), lambda r: r["amount"]),
-        add_up(lost, lambda e: (e["id"], e["currency"].upper()), lambda e: decimal(e["amount"], e["currency"])))
+compare("receipts and the processor's charges", add_up(charged, "intent currency"), add_up(having(own, "type", "charge"), "payment_intent currency"))
+compare("refunds and the processor's refunds", add_up(done, "refund currency"), add_up(lost, "id currency"))
 
 # 2. The journal of each month.
-month = lambda field: lambda r: (r[field][:7], r["currency"])
-journal = table("journal.csv")
-for column, rows, field in (("collected", charged, "processed_at"), ("refunded", done, "processed_at"),
-                            ("outside", [r for r in receipts if r["kind"] in ("external", "overpayment")], "processed_at")):
-    compare("journal: " + column, add_up(journal, month("month"), lambda r: r[column]),
-            add_up(rows, month(field), lambda r: r["amount"]))
+for column, rows in ("collected", charged), ("refunded", done), ("outside", outside):
+    compare("journal: " + column, add_up(journal, "month currency", column), add_up(rows, "month currency"))
 
 # 3. Numbers: one series without a gap.
-numbers = sorted(r["number"] for r in receipts + refunds if r["number"])
+numbers = [r["number"] for r in receipts + refunds if r["number"]]
 series = collections.Counter(n.rsplit("-", 1)[0] for n in numbers)
-compare("numbers", collections.Counter(numbers), collections.Counter(f"{s}-{i:06}" for s, n in series.items() for i in range(1, n + 1)))
+compare("numbers", collections.Counter(numbers), {f"{s}-{i:06}": 1 for s, n in series.items() for i in range(1, n + 1)})
 
-# 4. Taxes: of each receipt from its rate, and of what refunds gave back. A country's sums are one line of the table.
-group = lambda r, at: (at[:7], r["tax_country"], r["tax_rate"], r["tax_note"], r["currency"])
-taxed = [r for r in receipts if r.get("tax_rate")]
+# 4. Taxes: of each receipt from its rate, and of each refund in proportion. A receipt's refunds are rounded together.
+taxed, back, before, line = [r for r in receipts if r["tax_rate"]], [], collections.Counter(), "month tax_country tax_rate tax_note currency"
+half_up = lambda amount, r, least=0: amount.quantize(max(unit(r["currency"]), least), ROUND_HALF_UP)
 for r in taxed:
     rate = Decimal(r["tax_rate"]) / 100
-    r["must"] = half_up(r["net"] * rate if r["tax_mode"] == "exclusive" else r["amount"] * rate / (1 + rate), r["currency"])
-compare("taxes of receipts", {r["id"]: (r["tax"], r["net"] + r["tax"]) for r in taxed}, {r["id"]: (r["must"], r["amount"]) for r in taxed})
-if taxed:
-    table_of = lambda column: add_up(table("taxes.csv"), lambda r: (r["month"], r["country"], r["rate"], r["note"], r["currency"]), lambda r: r[column])
-    compare("taxes by month", table_of("tax"), add_up(taxed, lambda r: group(r, r["processed_at"]), lambda r: r["must"]))
-    by_charge, before, given = {r["charge"]: r for r in taxed}, collections.Counter(), collections.Counter()
-    for x in sorted((x for x in done if x["charge"] in by_charge), key=lambda x: (x["processed_at"], x["id"])):
-        r = by_charge[x["charge"]]
-        share = lambda part: half_up(r["must"] * min(part, r["amount"]) / r["amount"], r["currency"])
-        given[group(r, x["processed_at"])] += share(before[x["charge"]] + x["amount"]) - share(before[x["charge"]])
-        before[x["charge"]] += x["amount"]
-    compare("taxes of refunds", table_of("refunded_tax"), given)
+    r["must"] = half_up(r["net"] * rate if r["tax_mode"] == "exclusive" else r["amount"] * rate / (1 + rate), r, CARD)
+compare("taxes of receipts", add_up(taxed, "id", "tax"), add_up(taxed, "id", "must"))
+compare("net amounts of receipts", add_up(taxed, "id", "net"), add_up(taxed, "id") - add_up(taxed, "id", "must"))
+for x in sorted((x for x in done if "must" in by_intent.get(x["intent"], {})), key=lambda x: (x["processed_at"], x["id"])):
+    r = by_intent[x["intent"]]
+    share = lambda part: half_up(r["must"] * min(part, r["amount"]) / r["amount"], r)
+    back.append({**r, **x, "must": share(before[x["intent"]] + x["amount"]) - share(before[x["intent"]])})
+    before[x["intent"]] += x["amount"]
+for what, columns, rows in ("by month", "gross tax net", taxed), ("of refunds", "refunded refunded_tax refunded_net", back):
+    gross, tax = add_up(rows, line), add_up(rows, line, "must")
+    for column, want in zip(columns.split(), (gross, tax, gross - tax)):
+        compare(f"taxes {what}: {column}", add_up(taxes, "month country rate note currency", column), want)
 
 # 5. The payouts: their rows add up to what the bank booked, and they contain each receipt.
-compare("payouts at the bank", add_up(payouts, lambda r: r["payout"], lambda r: r["net"]),
-        add_up(bank, lambda p: p["id"], lambda p: decimal(p["amount"], p["currency"])))
-inside = [r for r in payouts if r["own"] == "yes" and r["kind"] == "charge"]
-compare("receipts in payouts", add_up(inside, lambda r: r["receipt"], lambda r: r["charged"]),
-        add_up(charged, lambda r: r["id"], lambda r: r["amount"]))
-of = {intent(r["charge"]): r["id"] for r in charged}
-for kind in ("refund", "dispute"):
-    compare(f"{kind}s in payouts",
-            add_up([r for r in payouts if r["own"] == "yes" and r["kind"] == kind], lambda r: (r["receipt"], r["currency"]),
-                   lambda r: -r["gross"]),
-            add_up([r for r in moved if r["kind"] == kind], lambda r: (of[intent(r["charge"])], r["currency"]), lambda r: r["amount"]))
+compare("payouts at the bank", add_up(payouts, "payout", "net"), add_up(objects("bank.jsonl"), "id"))
+inside = having(payouts, "own", "yes")
+compare("receipts in payouts", add_up(having(inside, "kind", "charge"), "receipt", "charged"), add_up(charged, "id"))
+for kind in "refund", "dispute":
+    moved = [{**x, "receipt": by_intent[x["intent"]]["id"], "gross": -x["amount"]} for x in having(refunds, "state", "succeeded", "pending")]
+    compare(f"{kind}s in payouts", add_up(having(inside, "kind", kind), "receipt currency", "gross"),
+            add_up(having(moved, "kind", kind), "receipt currency", "gross"))
 sys.exit(wrong > 0)

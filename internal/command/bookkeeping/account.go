@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/party"
+	"github.com/duesday/duesday/internal/billing/portal"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
@@ -204,8 +205,7 @@ func (p *program) accountAttach() *cobra.Command {
 		})
 	f := c.Flags()
 	f.StringVar(&a.Customer, "customer", "", "customer `ID` at the processor, cus_…")
-	f.StringVar(&a.Method, "payment-method", "",
-		"payment method `TOKEN` from the processor, never a card number (default: the customer's default)")
+	f.StringVar(&a.Method, "payment-method", "", "payment method `TOKEN` from the processor, never a card number (default: the customer's default)")
 	f.StringVar(&fallback, "fallback", "", "second payment method `TOKEN`, tried when the first was permanently declined; none removes it")
 	f.StringVar(&connected, "connected", "", "connected account `ID` at the processor, acct_…; \"\" for the platform's own account")
 	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account pays to the platform, such as 2.5%")
@@ -287,6 +287,24 @@ func (p *program) accountCardLink() *cobra.Command {
 		}
 		return billing.CheckID("account", args[0])
 	})
+}
+
+func (p *program) accountPortalLink() *cobra.Command {
+	revoke := false
+	c := p.StoreLeaf("portal-link ACCOUNT", session.Need{}, func(ctx context.Context, s *session.Session, args []string) error {
+		l, err := portal.NewLink(ctx, s.Engine.Records, portal.Pass{Purpose: portal.Page, Account: args[0]}, portal.Hour, revoke)
+		if err != nil {
+			return session.NotFound(err, "account "+args[0])
+		}
+		if revoke {
+			p.Say("all earlier links and sessions of account %s have ended", args[0])
+		}
+		p.Say("%s", l.URL)
+		p.Say("the link works until %s", view.Stamp(l.Expires))
+		return p.JSON(view.PortalLink(args[0], l))
+	})
+	c.Flags().BoolVar(&revoke, "revoke", false, "first end all links and sessions of the account that were made before")
+	return session.Checked(c, func(args []string) error { return billing.CheckID("account", args[0]) })
 }
 
 func cardText(c *processor.Card) string {

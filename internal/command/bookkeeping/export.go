@@ -62,8 +62,7 @@ func (p *program) exportCommand() *cobra.Command {
 	}
 	accounts, _ := kind("accounts")
 	subscriptions, f := kind("subscriptions")
-	subscriptions.Flags().BoolVar(&f.all, "all", false,
-		"also export subscriptions that are not active, with their status; that file cannot be imported")
+	subscriptions.Flags().BoolVar(&f.all, "all", false, "also export subscriptions that are not active, with their status; that file cannot be imported")
 	receipts, f := kind("receipts")
 	f.days.Flags(receipts, "were paid")
 	periods, f := kind("periods")

@@ -51,5 +51,8 @@ func changedText(e *history.Entry) string {
 		}
 		parts = append(parts, text)
 	}
+	if e.Reason != "" {
+		parts = append(parts, "reason: "+e.Reason)
+	}
 	return strings.Join(parts, ", ")
 }

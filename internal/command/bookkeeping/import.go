@@ -31,8 +31,7 @@ func (p *program) importCommand() *cobra.Command {
 	c.Flags().Var(&m.overdue, "overdue", "what to do with rows that have more than one period due: charge all of these periods, "+
 		"or skip those that have passed")
 	c.Flags().BoolVar(&m.DryRun, "dry-run", false, "check every row and print what an import would do, without writing anything")
-	c.Flags().StringVar(&m.Options.PaymentMethod, "payment-method", "",
-		"payment method `TOKEN` for subscriptions in a Workbench model (sandbox: pm_card_visa)")
+	c.Flags().StringVar(&m.Options.PaymentMethod, "payment-method", "", "payment method `TOKEN` for subscriptions in a Workbench model (sandbox: pm_card_visa)")
 	c.Flags().StringVar(&m.Options.Currency, "currency", "USD", "currency `CODE` for amounts in a Workbench model")
 	c.Flags().StringSliceVar(&m.Options.IgnoreColumns, "ignore-columns", nil, "`NAMES` of columns to leave out, "+
 		"separated by commas")
@@ -61,6 +60,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		return screen.Usagef("--currency: %w", err)
 	}
 	begun, p := time.Now(), m.p
+	defer p.SpareMemory()() // the check keeps hashes of every row
 	m.File, m.Overdue, m.list = p.Path(name), m.overdue.Value, &screen.ListWriter{Out: p.Out, Name: "rejected"}
 	m.Stripe, m.Live, m.Now = p.Config.UsesStripe(), p.Config.Live(), func() time.Time { return p.Now() }
 	m.Reject, m.Note, m.Progress = m.report, m.note, m.progress

@@ -23,7 +23,7 @@ func (p *program) receiptList() *cobra.Command {
 	var account string
 	var order screen.ListOrder
 	c := p.StoreLeaf("list ACCOUNT", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
-		reversals, err := p.reversalsOf(ctx, s, account)
+		reversals, err := gatherReversals(screen.Readable(p.Screen, s.Engine.GetReversalsByAccount(ctx, account)))
 		if err != nil {
 			return err
 		}
@@ -155,10 +155,6 @@ func (p *program) refund(ctx context.Context, s *session.Session, o refund.Order
 
 // accountReversals maps a charge to its refunds and disputes, for one account or for all.
 type accountReversals map[string][]*billing.ReversalRecord
-
-func (p *program) reversalsOf(ctx context.Context, s *session.Session, account string) (accountReversals, error) {
-	return gatherReversals(screen.Readable(p.Screen, s.Engine.GetReversalsByAccount(ctx, account)))
-}
 
 func gatherReversals(seq iter.Seq2[*billing.ReversalRecord, error]) (accountReversals, error) {
 	all := accountReversals{}

@@ -91,6 +91,10 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 	}
 	months := view.List(r.Months, func(m report.Month) view.Object { return row(view.Month(m), "", "") })
 	if f.tax {
+		if r.TaxesLeft > 0 {
+			p.Code = screen.ExitPerson
+			p.Warn("the sums do not include %s, refund or dispute that cannot be read; duesday verify names them", screen.Plural(r.TaxesLeft, "receipt"))
+		}
 		return p.reportTaxes(r, f)
 	}
 	if f.csv {
@@ -104,8 +108,8 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 }
 
 // monthColumns are the members of a month's view, and the columns of the report's tables.
-var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "failed", "recovered", "outstanding",
-	"complete"}
+var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "declined", "failed", "recovered",
+	"outstanding", "complete"}
 
 // taxColumns are the members of a tax's view, and the columns of its table.
 var taxColumns = []string{"month", "country", "rate", "note", "currency", "receipts", "net", "tax", "gross", "refunds",

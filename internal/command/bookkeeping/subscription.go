@@ -38,7 +38,7 @@ func Commands(of *session.Program) []*cobra.Command {
 	return []*cobra.Command{
 		p.importCommand(), subscription,
 		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
-			p.accountCardLink(), p.accountErase(), p.accountExport()),
+			p.accountCardLink(), p.accountPortalLink(), p.accountErase(), p.accountExport()),
 		session.Group("receipt", p.receiptList(), p.receiptShow(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
 		p.reportCommand(), p.exportCommand(), p.proveCommand(), p.historyCommand(),
 	}
@@ -90,8 +90,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	terms.add(f, "")
 	f.IntVar(&n.PaymentDay, "payment-day", 0,
 		"`DAY` of the month, 1 to 31, or of the week, 1 (Monday) to 7, if the interval is in weeks; only of the first payment, if it is in days")
-	f.StringVar(&n.Method, "payment-method", "",
-		"payment method `TOKEN` from the processor, such as pm_card_visa, never a card number (default: the account's)")
+	f.StringVar(&n.Method, "payment-method", "", "payment method `TOKEN` from the processor, such as pm_card_visa, never a card number (default: the account's)")
 	f.StringVar((*string)(&n.Collection), "collection", "", collectionHelp+" (default: automatic)")
 	f.StringVar(&n.Email, "email", "", "email `ADDRESS`, for an account that does not exist yet")
 	f.Var(&start, "start-date", "first day on which a payment can be due (default: today)")
@@ -100,8 +99,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	f.Var(&next, "next-payment-date", "first due date (default: the first payment day on or after the start date)")
 	f.StringVar(&interval, "interval", "monthly", "`PERIOD` between payments: weekly, monthly, quarterly, yearly, 10 days, 2 weeks, 6 months, …")
 	f.StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME`, for an account that does not exist yet (default: UTC)")
-	f.IntVar(&n.ReminderDays, "reminder-days", billing.DefaultReminderDays,
-		"`DAYS` before a payment when its reminder is sent; 0 for no reminder")
+	f.IntVar(&n.ReminderDays, "reminder-days", billing.DefaultReminderDays, "`DAYS` before a payment when its reminder is sent; 0 for no reminder")
 	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which the subscription is completed; 0 for no end")
 	f.StringVar(&n.Address, "address", "", "postal address `TEXT`")
 	session.Required(c, "sku", "amount", "currency")
@@ -310,7 +308,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
 	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
-		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "tax", view.TaxText(s.Terms.Tax), "pending", pendingText(s), "upgrade", upgradeText(s),
+		"quantity", screen.Positive(s.Terms.Quantity), "discount", view.DiscountText(s), "tax", view.TaxText(s.Terms.Tax), "pending", pendingText(s), "upgrade", upgradeText(s), "takeover", takeoverText(s),
 		"every", s.Interval.String()+screen.Prefixed(", on day ", dayOf(s)), "period", s.Period, "due", view.DueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),

@@ -43,21 +43,18 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	u.terms.add(f, ", or none")
 	f.Var(&u.from, "from", "with --sku, --amount or --quantity: start with the first period due on this day or later")
 	f.BoolVar(&u.notify, "notify", false, "with a new --sku, --amount, --quantity or --discount: tell the customer by mail")
-	f.StringArrayVar(&u.where, "where", nil,
-		"`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
+	f.StringArrayVar(&u.where, "where", nil, "`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
 	f.StringVar(&u.prices, "prices", "", "`FILE` with a price list: CSV with the columns sku, amount, and optionally currency and name")
 	f.BoolVar(&u.now, "now", false, "with a new --sku or --amount: charge the next period today for the new plan, and start the schedule again today")
 	f.StringVar(&u.key, "key", "", "with --now: `TEXT` that identifies this request; using the same key again charges nothing more")
 	f.BoolVar(&u.yes, "yes", false, "with --where, --prices or --now: make the changes; without --yes, the command only shows what it would do")
 	f.IntVar(&u.day, "payment-day", 0, "new payment `DAY` of the month, or of the week")
-	f.BoolVar(&u.early, "early", false,
-		"with --payment-day: start on the last such day before the next due date, if that day has not passed")
+	f.BoolVar(&u.early, "early", false, "with --payment-day: start on the last such day before the next due date, if that day has not passed")
 	f.StringVar(&u.method, "payment-method", "", "payment method `TOKEN` from the processor, never a card number")
 	f.StringVar(&u.collection, "collection", "", collectionHelp+"; starts with the next period that is not open")
 	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment when its reminder is sent; 0 for no reminder")
 	f.StringVar(&u.address, "address", "", "postal address `TEXT`")
-	f.BoolVar(&u.paidOnce, "paid-once", false,
-		"confirm that no period reported as perhaps paid twice was, or that the money was returned")
+	f.BoolVar(&u.paidOnce, "paid-once", false, "confirm that no period reported as perhaps paid twice was, or that the money was returned")
 	u.on.Flags(f, session.AsOfRun)
 }
 
@@ -297,8 +294,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 			p.sayResults(results)
 			return sub, err
 		})
-	c.Flags().BoolVar(&atEnd, "at-period-end", false,
-		"cancel when the current period ends; periods that are already due are still charged, and resume undoes this")
+	c.Flags().BoolVar(&atEnd, "at-period-end", false, "cancel when the current period ends; periods that are already due are still charged, and resume undoes this")
 	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what remains unpaid")
 	return session.Checked(c, func([]string) error {
 		if atEnd && collect {

@@ -129,6 +129,8 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 		switch done, err := s.Engine.Plans().Apply(ctx, n, plan.By[i]); {
 		case errors.Is(err, billing.ErrState):
 			left = append(left, err.Error())
+		case errors.As(err, new(*billing.IllegibleError)):
+			left = append(left, fmt.Sprintf("subscription %s: %v", n, err))
 		case err != nil:
 			p.Warn("%d of %d are changed; run the same command again to change the others", changed, len(plan.Names))
 			return err
@@ -137,12 +139,7 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 		}
 	}
 	p.Deliver(ctx, s)
-	for _, why := range left[:min(len(left), 20)] {
-		p.Warn("not changed: %s", why)
-	}
-	if len(left) > 0 {
-		p.Code = screen.ExitPerson
-	}
+	p.warnLeft(left)
 	shown := len(plan.Names)
 	if yes {
 		what, shown = "changed", changed
@@ -152,6 +149,16 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 		"plans", view.List(plan.Sums, view.PlanChange), "replaces", view.List(replaces, func(was billing.Plan) view.Object {
 			return append(view.Pending(&was), "currency", was.Amount.Currency().Code(), "subscriptions", plan.Replaces[was])
 		})})
+}
+
+// warnLeft prints why subscriptions stay unchanged, and sets the exit code to ExitPerson if there are any.
+func (p *program) warnLeft(left []string) {
+	for _, why := range left[:min(len(left), 20)] {
+		p.Warn("not changed: %s", why)
+	}
+	if len(left) > 0 {
+		p.Code = screen.ExitPerson
+	}
 }
 
 func (p *program) subscriptionCharge() *cobra.Command {

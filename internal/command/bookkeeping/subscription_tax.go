@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -49,7 +50,7 @@ func (t *taxFlags) create(ctx context.Context, s *session.Session, n billing.New
 	}
 	n.Taxes = now.Taxes()
 	if c := t.change(); c != nil {
-		n.Terms.Tax, err = c.In("", price.Mode(now.TaxMode)).Of(price.Tax{})
+		n.Terms.Tax, err = c.New(price.Mode(now.TaxMode))
 	}
 	if err = cmp.Or(err, n.Check()); err != nil {
 		return nil, err
@@ -103,25 +104,29 @@ func (p *program) applyTaxes(ctx context.Context, s *session.Session, w taxchang
 	screen.Section(p.Screen, "Changes of the tax:", []string{"TAX", "NEW", "SUBSCRIPTIONS"}, plan.Sums, func(x taxchange.Sum) []any {
 		return []any{cmp.Or(view.TaxText(x.Before), "none"), cmp.Or(view.TaxText(x.After), "none"), x.Count}
 	})
-	what, changed := "to change; nothing is changed yet, so add --yes to change them", 0
-	if yes {
-		what = "changed"
-		for _, n := range plan.Names {
-			_, err := s.Engine.UpdateSubscription(ctx, n, billing.Change{Tax: &c})
-			if errors.Is(err, billing.ErrState) { // it has ended meanwhile
-				continue
-			}
-			if err != nil {
-				p.Warn("%d of %d are changed; run the same command again to change the others", changed, len(plan.Names))
-				return err
-			}
+	what, changed, left := "to change; nothing is changed yet, so add --yes to change them", 0, plan.Left
+	for _, n := range plan.Names {
+		if !yes {
+			break
+		}
+		switch _, err := s.Engine.UpdateSubscription(ctx, n, billing.Change{Tax: &c}); {
+		case errors.Is(err, billing.ErrState): // it has ended meanwhile
+		case errors.As(err, new(*billing.IllegibleError)), errors.As(err, new(*billing.FieldError)):
+			left = append(left, fmt.Sprintf("subscription %s: %v", n, err))
+		case err != nil:
+			p.Warn("%d of %d are changed; run the same command again to change the others", changed, len(plan.Names))
+			return err
+		default:
 			changed++
 		}
 	}
 	shown := len(plan.Names)
 	if yes {
-		shown = changed
+		what, shown = "changed", changed
 	}
-	p.Say("%s %s", screen.Plural(shown, "subscription"), what)
-	return p.JSON(view.Object{"to_change", len(plan.Names), "changed", changed, "taxes", view.List(plan.Sums, view.TaxChange)})
+	p.warnLeft(left)
+	p.Say("%s %s%s%s", screen.Plural(shown, "subscription"), what, screen.Prefixed(", changed already: ", screen.Positive(plan.Already)),
+		screen.Prefixed(", not changed: ", screen.Positive(len(left))))
+	return p.JSON(view.Object{"to_change", len(plan.Names), "changed", changed, "already", plan.Already, "left", left,
+		"taxes", view.List(plan.Sums, view.TaxChange)})
 }

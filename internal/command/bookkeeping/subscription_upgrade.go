@@ -2,6 +2,8 @@ package bookkeeping
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -60,4 +62,16 @@ func upgradeText(s *billing.Subscription) string {
 		state = "not upgraded: " + u.Reason
 	}
 	return u.SKU + " for " + u.Amount.Format() + " on " + u.Day.String() + ", " + state
+}
+
+// takeoverText returns from where the subscription was taken over, and whether it waits for that one's end.
+func takeoverText(s *billing.Subscription) string {
+	k := s.Takeover
+	switch {
+	case k == nil:
+		return ""
+	case s.Held():
+		return fmt.Sprintf("%s: charged here once %s has ended, from %s on", k.Stage, k.From, k.Boundary.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s: from %s", k.Stage, k.From)
 }

@@ -34,11 +34,15 @@ import (
 )
 
 // A program is one invocation. Its methods are the commands of this family.
-type program struct{ *session.Program }
+type program struct {
+	*session.Program
+	serve func(ctx context.Context, address string) error
+}
 
-// Commands returns this family's commands.
-func Commands(of *session.Program) []*cobra.Command {
-	p := &program{of}
+// Commands returns this family's commands. serve serves the pages of the program's store at the address
+// until ctx ends.
+func Commands(of *session.Program, serve func(ctx context.Context, address string) error) []*cobra.Command {
+	p := &program{of, serve}
 	return []*cobra.Command{
 		p.demoCommand(), p.stripeFakeCommand(),
 	}
@@ -46,10 +50,19 @@ func Commands(of *session.Program) []*cobra.Command {
 
 func (p *program) demoCommand() *cobra.Command {
 	var o demo.Options
-	months := 0
-	c := session.Leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
+	months, serve := 0, ""
+	c := session.Leaf("demo", func(ctx context.Context, _ []string) error {
+		now := p.Now
+		err := p.demo(ctx, o, months)
+		if p.Now = now; err != nil || serve == "" {
+			return err
+		}
+		return p.serve(ctx, serve)
+	})
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
+	c.Flags().StringVar(&serve, "serve", "", "then serve the pages for operators at `ADDR` (127.0.0.1:8082 if there is none), and print a link that signs in")
+	c.Flags().Lookup("serve").NoOptDefVal = "127.0.0.1:8082"
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` that seeds the sample data")
 	return c
 }

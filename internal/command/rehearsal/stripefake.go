@@ -57,41 +57,31 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	c := session.Leaf(StripeFakeName, func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", StripeFakeAddress, "`ADDR` to listen on, HOST:PORT; port 0 picks a free port")
-	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
-		"API `VERSION` for requests and webhooks that do not name one")
-	f.StringVar(&o.clock, "clock", "",
-		"`START[,SPEED]` of the fake's clock, as for serve: 2026-01-01,1h/s (default: $"+config.EnvClock+", or the machine's)")
+	f.StringVar(&o.version, "api-version", stripefake.NewestVersion, "API `VERSION` for requests and webhooks that do not name one")
+	f.StringVar(&o.clock, "clock", "", "`START[,SPEED]` of the fake's clock, as for serve: 2026-01-01,1h/s (default: $"+config.EnvClock+", or the machine's)")
 	f.DurationVar(&o.faults.Latency, "latency", 0, "`TIME` that every request takes, such as 200ms")
-	f.IntVar(&o.faults.Rate, "rate", 0,
-		"`NUMBER` of requests per second to one endpoint above which the fake answers 429; 0 for no limit")
-	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0,
-		"`RATE` of requests that are not carried out, because the connection breaks")
-	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0,
-		"`RATE` of requests that are carried out, but whose reply is lost because the connection breaks")
+	f.IntVar(&o.faults.Rate, "rate", 0, "`NUMBER` of requests per second to one endpoint above which the fake answers 429; 0 for no limit")
+	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0, "`RATE` of requests that are not carried out, because the connection breaks")
+	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0, "`RATE` of requests that are carried out, but whose reply is lost because the connection breaks")
 	f.Float64Var(&o.faults.Errors, "errors", 0, "`RATE` of requests that get status 500 and are not carried out")
 	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests that get status 500 but are carried out")
 	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests that get status 429 or 409 and are not carried out")
 	f.Uint64Var(&o.faults.Seed, "seed", 0, "`NUMBER` that seeds the random faults")
-	f.StringArrayVar(&o.accounts, "connect", nil,
-		"`ACCOUNT`, acct_…, that is connected from the start (repeatable)")
-	f.StringArrayVar(&o.own.urls, "webhook-url", nil,
-		"`URL` that receives all events except those of connected accounts (repeatable)")
+	f.StringArrayVar(&o.accounts, "connect", nil, "`ACCOUNT`, acct_…, that is connected from the start (repeatable)")
+	f.StringArrayVar(&o.own.urls, "webhook-url", nil, "`URL` that receives all events except those of connected accounts (repeatable)")
 	f.StringVar(&o.events, "events", string(stripefake.SnapshotEvents),
 		"`FORM` of events: snapshot, thin (API v2 lists and sends them, v1 has none), or both for each change")
 	f.StringVar(&o.own.secretFile, "webhook-secret-file", "",
 		"`FILE` that holds the signing secret for --webhook-url (default: $"+EnvHookSecret+", or "+usualHookSecret+")")
-	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil,
-		"`URL` that receives all events of connected accounts (repeatable)")
+	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil, "`URL` that receives all events of connected accounts (repeatable)")
 	f.StringVar(&o.connect.secretFile, "connect-webhook-secret-file", "",
 		"`FILE` that holds the signing secret for --connect-webhook-url (default: $"+EnvConnectSecret+", or "+
 			usualConnectSecret+")")
-	f.Float64Var(&o.faults.EventLosses, "event-losses", 0,
-		"`RATE` of changes that cause no event at all, neither sent nor listed")
+	f.Float64Var(&o.faults.EventLosses, "event-losses", 0, "`RATE` of changes that cause no event at all, neither sent nor listed")
 	f.Float64Var(&o.faults.WebhookCopies, "webhook-copies", 0, "`RATE` of webhooks that are sent twice")
 	f.Float64Var(&o.faults.WebhookDrops, "webhook-drops", 0, "`RATE` of webhooks that are never sent")
 	f.BoolVar(&o.faults.WebhookShuffle, "webhook-shuffle", false, "send webhooks in random order")
-	f.DurationVar(&o.faults.WebhookDelay, "webhook-delay", 0,
-		"maximum `TIME` that a webhook waits at random before it is sent")
+	f.DurationVar(&o.faults.WebhookDelay, "webhook-delay", 0, "maximum `TIME` that a webhook waits at random before it is sent")
 	return c
 }
 

@@ -36,6 +36,10 @@ func Commands(of *session.Program) []*cobra.Command {
 	}
 }
 
+// runMargin is a run's memory besides the store's cache. On 10,000,000 subscriptions, a run without
+// the limit used 1.8 GB and took as long.
+const runMargin = 384 << 20
+
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {
 		var o job.Options
@@ -47,8 +51,7 @@ func (p *program) runCommand() *cobra.Command {
 		})
 		date.Flags(c.Flags(), "business day for every account (default: today in each account's time zone)")
 		c.Flags().IntVar(&o.Workers, "workers", 16, "number of subscriptions to process at the same time")
-		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease,
-			"how long a process on a shared store can be silent before other processes take over its work")
+		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease, "how long a process on a shared store can be silent before other processes take over its work")
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what the run would do, without doing it")
 		return c
 	}
@@ -69,6 +72,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o job.Options, 
 	if today := civil.Of(p.Now().UTC()); p.Config.Live() && o.Date.After(today.AddDays(1)) {
 		return screen.Usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
+	defer p.LimitMemory(p.Config.CacheBytes + runMargin)()
 	// The reminder job asks a processor that stores cards whether a card will have expired.
 	return p.With(ctx, session.Need{Processor: kind == billing.Payments || p.Config.UsesStripe(), Lease: lease, Take: !o.DryRun},
 		func(s *session.Session) error {
@@ -133,6 +137,7 @@ func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.K
 	}
 	if err == nil && kind == billing.Payments {
 		s.Forget(ctx)
+		s.Outlook(ctx, s.Alone(ctx))
 	}
 	if report == nil {
 		return err

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,16 +18,12 @@ func (p *program) verifyCommand() *cobra.Command {
 	var repair bool
 	c := session.Leaf("verify", func(ctx context.Context, _ []string) error {
 		p.ReadOnce()
-		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
+		defer p.SpareMemory()() // the audit keeps a summary of every subscription
 		return p.With(ctx, session.Need{Processor: true, Read: !repair}, func(s *session.Session) error { return p.verify(ctx, s, repair) })
 	})
 	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the report's sums, if nothing else is wrong")
 	return c
 }
-
-// auditGCPercent makes the garbage collector run more often during an audit, because the audit
-// keeps a summary of every subscription in memory.
-const auditGCPercent = 25
 
 // shownProblems is the maximum number of problems that text mode prints. JSON mode prints all of
 // them.

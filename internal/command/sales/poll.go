@@ -50,11 +50,9 @@ func (p *program) pollCommand() *cobra.Command {
 	})
 	c.Flags().BoolVar(&f.once, "once", false, "do a single round and print what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: poll every account, even those that are not due yet")
-	c.Flags().BoolVar(&f.sweep, "sweep", false,
-		"with --once: also compare stored objects with Stripe's, in case Stripe never created an event")
+	c.Flags().BoolVar(&f.sweep, "sweep", false, "with --once: also compare stored objects with Stripe's, in case Stripe never created an event")
 	c.Flags().DurationVar(&f.every, "poll-every", PollEvery, "`TIME` between rounds")
-	c.Flags().StringVar(&f.to, "to", "",
-		"`URL` of a duesday serve on another machine, instead of the store: https, or http on this machine")
+	c.Flags().StringVar(&f.to, "to", "", "`URL` of a duesday serve on another machine, instead of the store: https, or http on this machine")
 	return c
 }
 

@@ -34,11 +34,11 @@ type program struct{ *session.Program }
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
-		session.Group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
+		session.Group("connect", p.connectAdd(), p.connectImport(), p.connectList(), p.connectShow()),
 		session.Group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
 		session.Group("payment", p.paymentList(), p.paymentShow()), session.Group("event", p.eventList(), p.eventShow()),
 		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
-		p.pollCommand(),
+		p.pollCommand(), p.takeoverCommand(),
 	}
 }
 

@@ -55,10 +55,6 @@ func ofPurchase(to *delivery.Service) func(context.Context, tracking.Action, *tr
 	}
 }
 
-func (p *program) deliveryCommand() *cobra.Command {
-	return session.Group("delivery", p.deliveryList(), p.deliveryReplay())
-}
-
 func (p *program) deliveryList() *cobra.Command {
 	var m *messageFilter
 	var o screen.ListOrder

@@ -14,8 +14,10 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/mail"
+	"github.com/duesday/duesday/internal/maillog"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/sequence"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/view"
@@ -33,7 +35,26 @@ func (p *program) mailCommand() *cobra.Command {
 		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], session.Quoted(args[0]))
 		return p.JSON(view.Object{"folder", args[0], "templates", names})
 	})
-	return session.Group("mail", p.mailPreview(), p.mailTest(), session.Group("templates", export))
+	return session.Group("mail", p.mailList(), p.mailPreview(), p.mailTest(), session.Group("templates", export))
+}
+
+func (p *program) mailList() *cobra.Command {
+	var f maillog.Filter
+	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
+		mails := sequence.Filter(s.Mails().List(ctx, f, ""), f.Keeps)
+		_, err := screen.List(p.Screen, mails, view.Mail, []string{"CREATED", "KIND", "STATE", "TO", "ACCOUNT", "ANSWER"}, func(m *maillog.Mail) []any {
+			return []any{view.Stamp(m.Created), m.Kind, m.State, m.Data[outbox.DataEmail], m.Data[outbox.DataAccount], m.Answer}
+		})
+		return err
+	})
+	c.Flags().StringVar(&f.Account, "account", "", "only mail of this `ID`")
+	c.Flags().StringVar(&f.State, "state", "", "only mail in this `STATE`: "+strings.Join(maillog.States(), ", "))
+	return session.Checked(c, func([]string) error {
+		if f.State != "" && !maillog.IsState(f.State) {
+			return screen.Usagef("--state must be one of %s (got %q)", strings.Join(maillog.States(), ", "), f.State)
+		}
+		return nil
+	})
 }
 
 func (p *program) mailPreview() *cobra.Command {

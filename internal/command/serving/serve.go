@@ -12,7 +12,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
+	"net/url"
 	"os/exec"
 	"runtime/debug"
 	"slices"
@@ -35,6 +38,7 @@ import (
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/pages"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
@@ -42,6 +46,7 @@ import (
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/sell"
+	"github.com/duesday/duesday/internal/systemd"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/internal/web"
@@ -55,14 +60,16 @@ func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
 		p.serveCommand(), p.statusCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(),
-		p.endpointCommand(), p.deliveryCommand(),
+		p.endpointCommand(), session.Group("delivery", p.deliveryList(), p.deliveryReplay()), p.openCommand(),
 	}
 }
 
 const (
 	serveHooks     = "127.0.0.1:8080"
 	serveAPI       = "127.0.0.1:8081"
+	servePages     = "127.0.0.1:8082"
 	serveCustomer  = "127.0.0.1:8083" // in hints
+	heapMargin     = 512 << 20        // besides twice the store's cache
 	serveGCPercent = 400              // a webhook takes a fifth less CPU time than at 150
 )
 
@@ -78,7 +85,9 @@ type serveFlags struct {
 	clock, heartbeat    string
 	beat                func(context.Context) error // sends the heartbeat; nil for none
 	hooks, api          string                      // addresses; "" for none
-	customer            string
+	customer, pages     string
+	pagesURL            string
+	signIn              bool // print a link that signs in
 	behindProxy         bool
 	fulfil, unsubscribe string
 	onAlarm             string
@@ -102,24 +111,19 @@ func (p *program) serveCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.heartbeat, "heartbeat", "",
 		"`URL` to request each day after the jobs have completed and the mail has been sent: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
-	f.StringVar(&o.clock, "clock", "",
-		"use a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for the Stripe fake's; not in live mode")
-	f.StringVar(&o.hooks, "listen", serveHooks,
-		"`ADDR` for webhooks, HOST:PORT; port 0 picks a free port, and an empty value turns it off")
+	f.StringVar(&o.clock, "clock", "", "use a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for the Stripe fake's; not in live mode")
+	f.StringVar(&o.hooks, "listen", serveHooks, "`ADDR` for webhooks, HOST:PORT; port 0 picks a free port, and an empty value turns it off")
 	f.StringVar(&o.api, "api", serveAPI, "`ADDR` for /v1, /metrics and poll --to, HOST:PORT; an empty value turns it off")
-	f.StringVar(&o.customer, "customer", "", "`ADDR` for customers with a link to their receipt, HOST:PORT (default: off; see the setting public-url)")
-	f.BoolVar(&o.behindProxy, "behind-proxy", false,
-		"listen on addresses that other machines can reach, behind a proxy that provides TLS")
-	f.StringVar(&o.fulfil, "on-fulfil", "",
-		"`COMMAND` that fulfills a purchase (default: log it, and count it as fulfilled)")
-	f.StringVar(&o.unsubscribe, "on-unsubscribe", "",
-		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
-	f.StringVar(&o.onAlarm, "on-alarm", "",
-		"`COMMAND` to run when Duesday reports a problem, and when all checks pass again")
+	f.StringVar(&o.customer, "customer", "", "`ADDR` for customers with a link to their receipt or page, HOST:PORT (default: off; see the setting public-url)")
+	f.StringVar(&o.pages, "pages", servePages, "`ADDR` for the operators' pages, HOST:PORT; an empty value turns them off")
+	f.StringVar(&o.pagesURL, "pages-url", "", "`URL` at which a proxy serves the operators' pages, such as https://pay.example.com")
+	f.BoolVar(&o.behindProxy, "behind-proxy", false, "listen on addresses that other machines can reach, behind a proxy that provides TLS")
+	f.StringVar(&o.fulfil, "on-fulfil", "", "`COMMAND` that fulfills a purchase (default: log it, and count it as fulfilled)")
+	f.StringVar(&o.unsubscribe, "on-unsubscribe", "", "`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
+	f.StringVar(&o.onAlarm, "on-alarm", "", "`COMMAND` to run when Duesday reports a problem, and when all checks pass again")
 	f.DurationVar(&o.every, "poll-every", sales.PollEvery, "`TIME` between checks for missing events")
 	f.BoolVar(&o.create, "create", false, "create the store if it does not exist")
-	f.BoolVar(&o.allowPrivate, "allow-private", false,
-		"send messages to endpoints on this host and in private networks, too")
+	f.BoolVar(&o.allowPrivate, "allow-private", false, "send messages to endpoints on this host and in private networks, too")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
 	return session.Checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
@@ -146,6 +150,10 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 				"front of it provides TLS, or use %s", a.flag, a.address, a.usual)
 		}
 	}
+	if u, err := url.Parse(o.pagesURL); o.pagesURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		strings.TrimSuffix(u.Path, "/") != "" || u.RawQuery+u.Fragment != "" || u.User != nil) {
+		return screen.Usagef("--pages-url must be a URL without a path, such as https://pay.example.com (got %q)", o.pagesURL)
+	}
 	if words := strings.Fields(o.onAlarm); o.onAlarm != "" {
 		if _, err := exec.LookPath(strings.Join(words[:min(1, len(words))], "")); err != nil {
 			return screen.Usagef("--on-alarm must begin with a program (got %q): %w", o.onAlarm, err)
@@ -160,7 +168,7 @@ type address struct{ flag, address, usual string }
 // addresses returns the addresses that are not turned off.
 func (o *serveFlags) addresses() []address {
 	return slices.DeleteFunc([]address{{"--listen", o.hooks, serveHooks}, {"--api", o.api, serveAPI},
-		{"--customer", o.customer, serveCustomer}},
+		{"--pages", o.pages, servePages}, {"--customer", o.customer, serveCustomer}},
 		func(a address) bool { return a.address == "" })
 }
 
@@ -193,14 +201,18 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	p.Lasting = true
-	if p.Env("GOGC") == "" { // the heap is small until the cache is full; then limitMemory limits it
+	if p.Env("GOGC") == "" { // the heap is small until the cache is full; then LimitMemory limits it
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
-	defer p.limitMemory()()
+	defer p.LimitMemory(2*p.Config.CacheBytes + heapMargin)()
 	// Listen before creating the store, so that an address in use does not leave a store behind.
 	bound := map[string]net.Listener{} // by flag
 	for _, a := range o.addresses() {
 		l, err := session.ListenAt(ctx, a.flag, a.address)
+		if errors.Is(err, syscall.EADDRINUSE) && a == (address{"--pages", servePages, servePages}) && !o.signIn { // perhaps another store's serve
+			p.Warn("the pages for operators are not served, because %s is in use; choose another address with --pages", a.address)
+			continue
+		}
 		if errors.Is(err, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w; if another duesday serve runs there, choose another address, or turn it off with %s=", err, a.flag)
 		}
@@ -236,10 +248,10 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	if o.keyed, err = keys.Any(ctx); err != nil {
 		return err
 	}
-	jobs := &dailyJobs{p: p, s: s, in: watch.In}
+	jobs := &dailyJobs{p: p, s: s, in: watch.In, paid: make(chan struct{}, 1)}
 	requested := billingapi.NewRuns(jobs.run, func(ctx context.Context) (int, error) { return runs.Reconcile(ctx, p.Program, s) })
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Customer: bound["--customer"],
-		Pages: customer.New(s.Engine.Records, s.Log), Connections: o.limits.connections,
+		Customers: customer.New(s.Engine.Records, s.Engine, s.Log), Pages: bound["--pages"], Operators: o.operators(keys, p.Config.AtStripe(), p.Now, s.Log), Connections: o.limits.connections,
 		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.Log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
 		Day: p.day(s, o, clock, jobs), Watch: watch, Requested: requested, Deliveries: s.Messages.NewSender(machine, o.allowPrivate),
 		HTTP: httpapi.Options{Options: p.answers(s, o, watch, keys, requested)}}
@@ -283,6 +295,15 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	})
 }
 
+// operators returns what makes the operators' pages of the API. stripe is as in pages.Options.
+func (o *serveFlags) operators(keys *key.Ring, stripe string, now func() time.Time, log *slog.Logger) func(http.Handler) http.Handler {
+	at, _ := url.Parse(o.pagesURL) // check has parsed it
+	hosts := slices.DeleteFunc([]string{at.Hostname()}, func(name string) bool { return name == "" })
+	return func(api http.Handler) http.Handler {
+		return pages.New(pages.Options{API: api, Keys: keys, Hosts: hosts, Stripe: stripe, Secure: at.Scheme == "https", Now: now, Log: log})
+	}
+}
+
 // wakers sets how the server learns that rows are due.
 func wakers(s *session.Session, options *server.Options) {
 	if tells, ok := s.Store.(store.Noticer); ok {
@@ -307,8 +328,9 @@ func (p *program) answers(s *session.Session, o *serveFlags, watch *status.Watch
 		return p.installation(s).Look(ctx)
 	}
 	return web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
-		Routes: billingapi.Routes(billingapi.Options{Engine: s.Engine, Keys: keys, Messages: s.Messages, Runs: requested, Look: look}),
-		Store:  s.Store, Table: s.Tables.RecurringPayments.Name,
+		Routes: billingapi.Routes(billingapi.Options{Engine: s.Engine, Keys: keys, Messages: s.Messages, Mails: s.Mails(), Runs: requested,
+			Render: s.Render, Look: look}),
+		Store: s.Store, Table: s.Tables.RecurringPayments.Name,
 		CursorKey: sha256.Sum256([]byte("cursors\x00" + cmp.Or(s.Engine.Opened.Salt, rand.Text()))),
 		Metrics:   status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}
 }
@@ -347,13 +369,13 @@ func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFla
 		p.Warn("mail has no links to receipts; set public-url, seller and seller-address with %s", p.Hint("settings set"))
 	}
 	view := view.Object{"store", secret.Redact(p.Config.Store)}
-	for i, l := range []net.Listener{options.Hooks, options.API, options.Customer} {
+	for i, l := range []net.Listener{options.Hooks, options.API, options.Customer, options.Pages} {
 		if l != nil {
 			base, err := server.LocalBase(l.Addr())
 			if err != nil {
 				return err
 			}
-			name := []string{"", "api_", "customer_"}[i]
+			name := []string{"", "api_", "customer_", "pages_"}[i]
 			view = append(view, name+"address", l.Addr().String(), name+"base", base)
 		}
 	}
@@ -361,10 +383,19 @@ func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFla
 	if f.Service != nil {
 		view = append(view, p.announceTracking(running, f, o)...)
 	}
+	if o.signIn && options.Pages != nil {
+		link, err := p.signInLink(ctx, s, &url.URL{Scheme: "http", Host: options.Pages.Addr().String()})
+		if err != nil {
+			return err
+		}
+		view = append(view, link...)
+	}
 	if err := p.Served(view); err != nil {
 		return err
 	}
-	return running.Run(ctx)
+	manager := systemd.Manager{Socket: p.Env("NOTIFY_SOCKET"), Watchdog: p.Env("WATCHDOG_USEC")}
+	return manager.Run(ctx, "serving "+secret.Redact(p.Config.Store), running.Progress,
+		func(err error) { s.Log.Warn("systemd could not be told that the server is ready", "error", err) }, running.Run)
 }
 
 // commandEnv returns the environment variables that Duesday passes on to the user's commands.

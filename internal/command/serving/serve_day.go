@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
@@ -55,8 +56,35 @@ func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.
 	return view.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
 }
 
+// A daily runs both jobs and, beside them, the pass that follows the payment run.
+type daily struct {
+	*day.Day
+	jobs  *dailyJobs
+	clock *clock.Clock
+}
+
+// lookAgain is the time from one look whether a pass is due to the next.
+const lookAgain = time.Hour
+
+// Run runs until ctx ends. The heartbeat of a finished day does not wait for the pass.
+func (d *daily) Run(ctx context.Context) error {
+	var pass sync.WaitGroup
+	defer pass.Wait()
+	pass.Go(func() {
+		for ctx.Err() == nil {
+			d.jobs.s.Outlook(ctx, false)
+			select {
+			case <-ctx.Done():
+			case <-d.jobs.paid:
+			case <-d.clock.After(lookAgain):
+			}
+		}
+	})
+	return d.Day.Run(ctx)
+}
+
 // day returns the schedule of the daily jobs.
-func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, jobs *dailyJobs) *day.Day {
+func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, jobs *dailyJobs) *daily {
 	options := day.Options{Jobs: jobs, Clock: c, Log: s.Log}
 	if s.Shared {
 		options.Every = sharedDay
@@ -69,7 +97,7 @@ func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, jobs *d
 			return s.Engine.NoteHeartbeat(ctx, jobs.payments)
 		}
 	}
-	return day.New(options)
+	return &daily{day.New(options), jobs, c}
 }
 
 // dailyJobs implements day.Jobs with the session's two daily jobs.
@@ -78,6 +106,7 @@ type dailyJobs struct {
 	s        *session.Session
 	in       *status.Installation // the installation that this process checks
 	payments *billing.Run         // the last payment run
+	paid     chan struct{}        // holds an element after a payment run
 	out      sync.Mutex           // for writes to the output
 }
 
@@ -134,6 +163,10 @@ func (d *dailyJobs) run(ctx context.Context, kind billing.Kind, o job.Options) e
 	}
 	if err == nil && kind == billing.Payments {
 		d.s.Forget(ctx)
+		select {
+		case d.paid <- struct{}{}:
+		default:
+		}
 	}
 	for _, missed := range r.Missed {
 		d.s.Log.Warn("a part of the "+string(kind)+" run failed; the next run will do it", "error", missed)

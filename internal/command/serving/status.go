@@ -25,8 +25,7 @@ func (p *program) chargingCommand() *cobra.Command {
 	off := session.Leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
 	off.Flags().StringVar(&reason, "reason", "", "reason `TEXT`, which runs and users see")
 	on := session.Leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
-	on.Flags().StringVar(&other, "accept-other-installation", "",
-		"`ID` of another installation whose charges for this store's subscriptions are correct")
+	on.Flags().StringVar(&other, "accept-other-installation", "", "`ID` of another installation whose charges for this store's subscriptions are correct")
 	return session.Group("charging", off, on)
 }
 

@@ -54,8 +54,7 @@ func (p *program) workbenchCommand() *cobra.Command {
 		return workbench.WriteCSV(p.Out, d)
 	})
 	prefixFlag(c, &prefix)
-	c.Flags().StringVar(&csvTable, "csv", "",
-		"print this `TABLE`'s sample data as CSV; the prefix in the name is optional")
+	c.Flags().StringVar(&csvTable, "csv", "", "print this `TABLE`'s sample data as CSV; the prefix in the name is optional")
 	return c
 }
 
@@ -80,12 +79,9 @@ func (p *program) cloudformationCommand() *cobra.Command {
 		return cloudformation.Write(p.Out, prefix, s)
 	})
 	prefixFlag(c, &prefix)
-	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
-		"use provisioned instead of on-demand capacity: 5 units, with autoscaling from 1 to 10 at 70 %")
-	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false,
-		"refuse to delete a table until this is turned off")
-	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false,
-		"keep continuous backups of the last 35 days")
+	c.Flags().BoolVar(&s.Provisioned, "provisioned", false, "use provisioned instead of on-demand capacity: 5 units, with autoscaling from 1 to 10 at 70 %")
+	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false, "refuse to delete a table until this is turned off")
+	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false, "keep continuous backups of the last 35 days")
 	return c
 }
 
@@ -114,8 +110,7 @@ func (p *program) iamCommand() *cobra.Command {
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&o.Account, "account", "123456789012", "12-digit `NUMBER` of the AWS account")
 	c.Flags().StringVar(&o.Region, "region", "*", "AWS `REGION` such as eu-west-1, or * for all")
-	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "",
-		"`NAME` of the recurring-payments table, if it has its own name")
+	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "", "`NAME` of the recurring-payments table, if it has its own name")
 	return session.Checked(c, func([]string) (err error) {
 		if c.Flags().Changed("prefix") {
 			o.Prefix = prefix
@@ -139,11 +134,9 @@ func (p *program) capacityCommand() *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&o.Subscriptions, "subscriptions", 0, "number `N` of subscriptions in the book (required)")
 	f.Var(&share, "peak-share", "`SHARE` of the subscriptions that are due on the busiest day, such as 0.2 or 20% (required)")
-	f.Float64Var(&o.Hours, "hours", 0,
-		"`H` hours in which that day must be done (default: as long as the processor takes)")
+	f.Float64Var(&o.Hours, "hours", 0, "`H` hours in which that day must be done (default: as long as the processor takes)")
 	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges per second that the processor allows")
-	f.IntVar(&itemBytes, "item-bytes", 0,
-		"size of a subscription between its payments, in `BYTES` (default: a typical size)")
+	f.IntVar(&itemBytes, "item-bytes", 0, "size of a subscription between its payments, in `BYTES` (default: a typical size)")
 	return session.Checked(c, func([]string) error {
 		o.Share = share.Value
 		if err := checkPeak(f.Changed, o); err != nil {

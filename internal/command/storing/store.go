@@ -65,13 +65,10 @@ func (p *program) storeCreate() *cobra.Command {
 	f = c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
-	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits,
-		"read capacity `UNITS` of each table and index")
-	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits,
-		"write capacity `UNITS` of each table and index")
+	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits, "read capacity `UNITS` of each table and index")
+	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits, "write capacity `UNITS` of each table and index")
 	f.BoolVar(&o.settings.DeletionProtection, "deletion-protection", false, "let DynamoDB refuse to delete the tables")
-	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false,
-		"let DynamoDB keep backups, to restore the tables to any second of the last 35 days")
+	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false, "let DynamoDB keep backups, to restore the tables to any second of the last 35 days")
 	return c
 }
 

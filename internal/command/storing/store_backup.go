@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 
 func (p *program) storeBackup() *cobra.Command {
 	var to string
+	var keep int
 	var within time.Duration
 	c := session.Leaf("backup", func(ctx context.Context, _ []string) error {
 		dir, err := p.embedded()
@@ -30,21 +33,39 @@ func (p *program) storeBackup() *cobra.Command {
 		limited, stop := context.WithTimeoutCause(ctx, within,
 			errors.New("it did not finish within "+within.String()+"; set a longer --timeout"))
 		defer stop()
-		m, err := transfer.Backup(limited, p.folders(), dir, p.Path(to))
+		made, removed := to, []string(nil)
+		var m *transfer.Manifest
+		if keep == 0 {
+			m, err = transfer.Backup(limited, p.folders(), dir, p.Path(to))
+		} else {
+			var at string
+			m, at, removed, err = transfer.BackupInto(limited, p.folders(), dir, p.Path(to), keep)
+			made = filepath.Join(to, filepath.Base(at))
+		}
 		switch {
 		case errors.Is(err, store.ErrMissing):
 			return p.Missing()
 		case err != nil:
 			return err
 		}
-		p.Say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
-		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), session.Quoted(to))
-		return p.JSON(view.Object{"backup", to, "made", m.Made, "installation", m.Installation,
-			"from", m.From})
+		p.Say("%s is a backup of %s as it was at %s.", made, m.From, m.Made.Format(time.RFC3339))
+		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), session.Quoted(made))
+		if len(removed) > 0 {
+			p.Say("Removed %s: %s", screen.Plural(len(removed), "older backup"), strings.Join(removed, ", "))
+		}
+		return p.JSON(view.Object{"backup", made, "made", m.Made, "installation", m.Installation,
+			"from", m.From, "removed?", removed})
 	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
+	c.Flags().IntVar(&keep, "keep", 0, "make the backup in a folder within --to, named by its time, and keep the `NUMBER` newest there")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
-	return session.Required(c, "to")
+	session.Required(c, "to")
+	return session.Checked(c, func([]string) error {
+		if keep == 0 && !c.Flags().Changed("keep") {
+			return nil
+		}
+		return screen.Between("keep", keep, 1, 10_000)
+	})
 }
 
 func (p *program) folders() transfer.Folders {

@@ -35,8 +35,7 @@ func (p *program) storeCopy() *cobra.Command {
 	c.Flags().StringVar(&to, "to", "", "`URL` of the store to move it to")
 	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
 		strconv.Itoa(billing.MaxShards)+" (default: the source's)")
-	c.Flags().IntVar(&m.Segments, "segments", transfer.DefaultSegments,
-		"`NUMBER` of table segments that are copied at the same time, fixed when a copy begins")
+	c.Flags().IntVar(&m.Segments, "segments", transfer.DefaultSegments, "`NUMBER` of table segments that are copied at the same time, fixed when a copy begins")
 	c.Flags().IntVar(&m.Rate, "rate", 0, "maximum `ITEMS` per second, 0 for no limit")
 	c.Flags().BoolVar(&cancel, "cancel", false, "abandon a copy that does not charge yet")
 	session.Required(c, "from", "to")
