@@ -1,5 +1,6 @@
 // Command duesday-bench measures Duesday on this machine: its performance relative to a bare, tuned
-// Pebble, and the DynamoDB units that each engine operation consumes.
+// Pebble, to PostgreSQL and to stripe-sync-engine, and the DynamoDB units that each engine operation
+// consumes.
 //
 // It is not a part of the product, and does not judge the figures.
 package main
@@ -66,7 +67,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
 		imports,
 		one("day", "Charge on days when 1 % is due, a tenth of the book in turn with the whole", b.days),
-		b.webhooksCommand(), b.unitsCommand())
+		b.webhooksCommand(), b.peersCommand(), b.sizesCommand(), b.pagesCommand(), b.unitsCommand())
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	f := root.PersistentFlags()
@@ -82,7 +83,18 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-func (b *benchmark) run(ctx context.Context, measure func(context.Context) (*bench.Cell, error)) (err error) {
+func (b *benchmark) run(ctx context.Context, measure func(context.Context) (*bench.Cell, error)) error {
+	return b.inFolder(func() error {
+		cell, err := measure(ctx)
+		if err != nil {
+			return err
+		}
+		return b.print(cell)
+	})
+}
+
+// inFolder checks the flags and does the work in a new folder, which it removes afterwards.
+func (b *benchmark) inFolder(do func() error) (err error) {
 	if b.subscriptions < 1000 || b.workers < 1 || b.seconds < 1 || b.rounds < 1 || b.cacheMiB < 8 {
 		return errors.New("a measurement needs at least 1000 subscriptions, 1 worker, 1 second, 1 round and 8 MiB of cache")
 	}
@@ -90,11 +102,15 @@ func (b *benchmark) run(ctx context.Context, measure func(context.Context) (*ben
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
-	cell, err := measure(ctx)
-	if err != nil {
+	if b.folder, err = filepath.Abs(b.folder); err != nil { // the programs that it starts have folders of their own
 		return err
 	}
-	return b.print(cell)
+	if b.product != "" {
+		if b.product, err = filepath.Abs(b.product); err != nil {
+			return err
+		}
+	}
+	return do()
 }
 
 func (b *benchmark) length() time.Duration { return time.Duration(b.seconds) * time.Second }

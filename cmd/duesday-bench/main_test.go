@@ -32,6 +32,9 @@ func TestRefusals(t *testing.T) {
 		"units --item-bytes 500000":                 "must be 0 to 300000",
 		"units --subscriptions 10 --item-bytes 100": "cannot be smaller",
 		"units extra":                               `unknown command "extra"`,
+		"peers --postgres /nowhere":                 "missing /nowhere/initdb",
+		"peers --sync-engine /nowhere":              "missing @supabase/stripe-sync-engine in /nowhere\nmissing stripe in /nowhere",
+		"sizes --workers 0":                         "1 worker",
 	} {
 		out, err := run(t, append(strings.Fields(args), "--dir", t.TempDir())...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
@@ -64,8 +67,18 @@ func TestUnits(t *testing.T) {
 			Units struct{ Write float64 }
 		} `json:"paid_period"`
 	}
-	if err := json.Unmarshal([]byte(text), &o); err != nil || o.Paid.Units.Write != 17.3 {
-		t.Errorf("paid period: %v write units and error %v, want 17.3", o.Paid.Units.Write, err)
+	if err := json.Unmarshal([]byte(text), &o); err != nil || o.Paid.Units.Write != 20.3 {
+		t.Errorf("paid period: %v write units and error %v, want 20.3", o.Paid.Units.Write, err)
+	}
+}
+
+// TestSizes runs each step of the product on a small book.
+func TestSizes(t *testing.T) {
+	soaktest.Long(t)
+	t.Parallel()
+	out, err := run(t, "sizes", "--dir", t.TempDir(), "--sizes", "1000,2000", "--cache", "16")
+	if err != nil || !strings.Contains(out, "10 charges in") || !strings.Contains(out, "20 charges in") || strings.Count(out, "full compaction") != 2 {
+		t.Errorf("got %q and error %v", out, err)
 	}
 }
 

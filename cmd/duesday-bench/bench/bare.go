@@ -1,7 +1,10 @@
 package bench
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -44,6 +47,15 @@ func OpenBare(dir string, cacheBytes int64) (*Bare, error) {
 	_, _ = src.Read(b.noise)
 	go b.commitGroups()
 	return b, nil
+}
+
+// Compact compacts the whole store in the folder, which no process may have open.
+func Compact(ctx context.Context, dir string, cacheBytes int64) error {
+	db, err := pebble.Open(dir, pebblestore.BareOptions(cacheBytes))
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Compact(ctx, []byte{0}, bytes.Repeat([]byte{0xff}, 16), false), db.Close())
 }
 
 // Close closes it.

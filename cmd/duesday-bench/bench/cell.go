@@ -61,7 +61,7 @@ func Measure(do Work) (Sample, error) {
 	}
 	rate := float64(units) / time.Since(start).Seconds()
 	return Sample{rate, (processCPU() - cpu).Seconds() / float64(units) * 100_000,
-		percentile(took, 50).Seconds() * 1000, percentile(took, 99).Seconds() * 1000}, nil
+		Percentile(took, 50).Seconds() * 1000, Percentile(took, 99).Seconds() * 1000}, nil
 }
 
 // processCPU returns the CPU time so far of this process and of those that it waited for.

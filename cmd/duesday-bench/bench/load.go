@@ -45,8 +45,8 @@ func load(workers int, length time.Duration, do func(worker, i int) (more bool, 
 	return len(took), took, err
 }
 
-// percentile returns the value that so many percent of the sorted ones do not exceed; 0 for none.
-func percentile(sorted []time.Duration, percent int) time.Duration {
+// Percentile returns the value that so many percent of the sorted ones do not exceed; 0 for none.
+func Percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}

@@ -43,7 +43,8 @@ type Webhooks struct {
 	payments      []string // of those that are not paid yet; the others are ""
 	paid          int      // events about payments so far
 	made          int      // events so far
-	ready         []mac    // of the events after these
+	first         int      // number of the first event that is ready
+	ready         []mac    // of the events from there on
 	signed        time.Time
 	base          time.Time
 	accounts      int // connected ones
@@ -165,24 +166,41 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 // are sent. It returns in order how long each took. Every one has to be applied.
 func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duration) (units int, took []time.Duration,
 	err error) {
-	clients := make([]*hookClient, connections)
-	for i := range clients {
-		if clients[i], err = newHookClient(ctx, w.address, w.templates, w.head()); err != nil {
-			return 0, nil, err
-		}
-		defer clients[i].conn.Close()
-	}
-	first := w.made
-	units, took, err = load(connections, length, func(worker, i int) (bool, error) {
-		if i >= len(w.ready) {
-			return false, nil
-		}
-		e := w.event(first + i)
-		return true, clients[worker].send(&w.templates[e.template], &e, w.ready[i])
-	})
+	units, took, err = w.send(ctx, w.address, []byte(`"applied"`), connections, length)
 	w.made += units // no event was begun after the last one
 	w.paid = (w.made + len(w.templates) - 1) / len(w.templates)
 	return units, took, err
+}
+
+// Beside sends the events that Run was to send to another program, which has to reply with the status 200.
+func (w *Webhooks) Beside(ctx context.Context, address string, connections int, length time.Duration) (units int,
+	took []time.Duration, err error) {
+	return w.send(ctx, address, nil, connections, length)
+}
+
+// Secret signs the events.
+func (w *Webhooks) Secret() string { return w.key.Reveal() }
+
+func (w *Webhooks) send(ctx context.Context, address string, want []byte, connections int, length time.Duration) (units int,
+	took []time.Duration, err error) {
+	clients := make([]*hookClient, connections)
+	for i := range clients {
+		if clients[i], err = newHookClient(ctx, address, w.templates, w.head()); err != nil {
+			return 0, nil, err
+		}
+		clients[i].want = want
+		defer clients[i].conn.Close()
+		if err = clients[i].conn.SetDeadline(time.Now().Add(length + time.Minute)); err != nil {
+			return 0, nil, err
+		}
+	}
+	return load(connections, length, func(worker, i int) (bool, error) {
+		if i >= len(w.ready) {
+			return false, nil
+		}
+		e := w.event(w.first + i)
+		return true, clients[worker].send(&w.templates[e.template], &e, w.ready[i])
+	})
 }
 
 // MakeEvents makes a store in the folder with at least so many events of one connected account, about

@@ -81,11 +81,11 @@ func TestPercentile(t *testing.T) {
 		hundred = append(hundred, time.Duration(i+1))
 	}
 	for percent, want := range map[int]time.Duration{0: 1, 50: 51, 99: 100, 100: 100} {
-		if got := percentile(hundred, percent); got != want {
+		if got := Percentile(hundred, percent); got != want {
 			t.Errorf("%d %%: got %d, want %d", percent, got, want)
 		}
 	}
-	if got := percentile(nil, 99); got != 0 {
+	if got := Percentile(nil, 99); got != 0 {
 		t.Errorf("of none: got %d, want 0", got)
 	}
 }

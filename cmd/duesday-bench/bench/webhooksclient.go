@@ -21,6 +21,7 @@ type hookClient struct {
 	bodies []int    // where the body begins
 	signed []int    // where the mac begins
 	answer []byte
+	want   []byte // a part of the answer
 }
 
 func newHookClient(ctx context.Context, address string, list []template, signature string) (*hookClient, error) {
@@ -41,7 +42,7 @@ func newHookClient(ctx context.Context, address string, list []template, signatu
 	return c, nil
 }
 
-// send sends the event and waits for the answer, which has to say that it was applied.
+// send sends the event and waits for the answer, which has to have the part that is wanted.
 func (c *hookClient) send(t *template, e *hookEvent, m mac) error {
 	request := c.copies[e.template]
 	hex.Encode(request[c.signed[e.template]:], m[:])
@@ -53,7 +54,7 @@ func (c *hookClient) send(t *template, e *hookEvent, m mac) error {
 	if err != nil {
 		return err
 	}
-	if status != 200 || !bytes.Contains(c.answer, []byte(`"applied"`)) || bytes.Contains(c.answer, []byte(`"duplicate"`)) {
+	if status != 200 || !bytes.Contains(c.answer, c.want) || bytes.Contains(c.answer, []byte(`"duplicate"`)) {
 		return fmt.Errorf("event %s: got %d %s", stripeID("evt", e.event), status, c.answer)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (e *hookEvent) fill(t *template, body []byte) {
 type mac [32]byte
 
 func (w *Webhooks) sign(events int) error {
-	w.ready, w.signed = w.ready[:0], time.Now()
+	w.first, w.ready, w.signed = w.made, w.ready[:0], time.Now()
 	for i := range events {
 		e := w.event(w.made + i)
 		body := append([]byte(nil), w.templates[e.template].body...)

@@ -1,6 +1,6 @@
 // Command postgres measures two requests of Duesday's API beside a plain service that does the same with
 // PostgreSQL: create a subscription, and read its paid period. Both sides take turns on this machine, each
-// over 64 connections.
+// over 64 connections. As postgres peer, it is the other side of duesday-bench peers.
 //
 // It is a module of its own, so that the product needs no PostgreSQL driver.
 package main
@@ -35,6 +35,8 @@ func main() {
 		if l, err = net.FileListener(os.NewFile(3, "listener")); err == nil {
 			err = serveService(ctx, l, os.Args[2])
 		}
+	} else if len(os.Args) > 1 && os.Args[1] == "peer" {
+		err = peer(ctx, os.Args[2:])
 	} else {
 		err = measure(ctx)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// tables has what the two requests need, and the indexes that daily jobs and searches need.
+// tables has what the requests and a day of charges need, and the indexes that daily jobs and searches need.
 const tables = `
 CREATE TABLE api_key (hash bytea PRIMARY KEY);
 CREATE TABLE idempotency (key text PRIMARY KEY, request bytea NOT NULL, object text NOT NULL);
@@ -25,12 +25,14 @@ CREATE INDEX ON account (email);
 CREATE TABLE subscription (account text REFERENCES account, id text, sku text NOT NULL, status text NOT NULL,
 	amount bigint NOT NULL, currency text NOT NULL, payment_day int NOT NULL, period int NOT NULL,
 	next_payment_date date, next_reminder_date date, version int NOT NULL, created_at timestamptz NOT NULL,
-	PRIMARY KEY (account, id));
-CREATE INDEX ON subscription (next_payment_date);
+	open_key text, opened_at timestamptz, PRIMARY KEY (account, id));
+CREATE INDEX ON subscription (next_payment_date, account, id);
 CREATE INDEX ON subscription (next_reminder_date);
 CREATE INDEX ON subscription (status, sku);
 CREATE TABLE period (account text, subscription text, number int, state text NOT NULL, due_date date NOT NULL,
-	charge text, processed_at timestamptz, PRIMARY KEY (account, subscription, number))`
+	charge text, processed_at timestamptz, PRIMARY KEY (account, subscription, number));
+CREATE TABLE mail (id bigserial PRIMARY KEY, account text NOT NULL, subscription text NOT NULL, period int NOT NULL,
+	template text NOT NULL, created_at timestamptz NOT NULL)`
 
 // book loads subscriptions with one paid period each.
 const book = `

@@ -9,14 +9,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // A side is a server that answers both requests.
@@ -55,7 +52,7 @@ func duesdaySide(ctx context.Context, o *options, folder string) (s *side, err e
 	if err := json.Unmarshal(out, &key); err != nil {
 		return nil, err
 	}
-	c := exec.Command(o.duesday, "serve", "--json", "--listen", "", "--api", "127.0.0.1:0")
+	c := exec.Command(o.duesday, "serve", "--json", "--listen", "", "--api", "127.0.0.1:0", "--pages=")
 	c.Dir, c.Stderr = folder, os.Stderr
 	pipe, err := c.StdoutPipe()
 	if err != nil {
@@ -84,38 +81,14 @@ func duesdaySide(ctx context.Context, o *options, folder string) (s *side, err e
 
 const apiKey = "sk_of_the_benchmark"
 
-// postgresSide makes a database cluster with the default settings, and serves it from a process of its own.
+// postgresSide serves a database from a process of its own.
 func postgresSide(ctx context.Context, o *options, folder string) (*side, error) {
-	as := new(syscall.SysProcAttr)
-	if os.Getuid() == 0 { // PostgreSQL does not run as root
-		u, err := user.Lookup(o.user)
-		if err != nil {
-			return nil, err
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(folder, uid, gid); err != nil {
-			return nil, err
-		}
-	}
-	data := filepath.Join(folder, "data")
-	command := func(name string, args ...string) *exec.Cmd {
-		c := exec.Command(filepath.Join(o.postgres, name), args...)
-		c.Dir, c.SysProcAttr, c.Stderr = folder, as, os.Stderr
-		return c
-	}
-	if err := command("initdb", "-D", data, "-U", "bench", "--no-sync").Run(); err != nil {
-		return nil, fmt.Errorf("initdb: %w", err)
-	}
-	db := command("postgres", "-D", data, "-k", folder, "-h", "")
-	db.Stderr = nil
-	if err := db.Start(); err != nil {
+	db, err := startCluster(o.postgres, o.user, folder)
+	if err != nil {
 		return nil, err
 	}
-	s := &side{name: "PostgreSQL", key: apiKey, stop: func() { _ = db.Process.Signal(syscall.SIGINT); _ = db.Wait() }}
-	dsn := "host=" + folder + " user=bench dbname=postgres"
-	if err := fill(ctx, dsn, o.subscriptions); err != nil {
+	s := &side{name: "PostgreSQL", key: apiKey, stop: db.stop}
+	if err := db.fill(ctx, strings.ReplaceAll(book, "$1", strconv.Itoa(o.subscriptions))); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -126,71 +99,17 @@ func postgresSide(ctx context.Context, o *options, folder string) (*side, error)
 	}
 	file, err := l.(*net.TCPListener).File()
 	self, errSelf := os.Executable()
-	c := exec.Command(self, "serve", dsn+" pool_max_conns="+strconv.Itoa(o.pool))
+	c := exec.Command(self, "serve", db.dsn+" pool_max_conns="+strconv.Itoa(o.pool))
 	c.ExtraFiles, c.Stderr = []*os.File{file}, os.Stderr
 	if err = errors.Join(err, errSelf, l.Close(), c.Start()); err != nil {
 		s.stop()
 		return nil, err
 	}
 	s.address = l.Addr().String()
-	s.processes = func() []int { return append(children(db.Process.Pid), db.Process.Pid, c.Process.Pid) }
-	stop := s.stop
-	s.stop = func() { _ = c.Process.Kill(); _ = c.Wait(); stop() }
+	s.processes = func() []int { return append(db.processes(), c.Process.Pid) }
+	s.stop = func() { _ = c.Process.Kill(); _ = c.Wait(); db.stop() }
 	return s, nil
 }
 
-func fill(ctx context.Context, dsn string, subscriptions int) (err error) {
-	var db *pgx.Conn
-	for range 100 { // until it is started
-		if db, err = pgx.Connect(ctx, dsn); err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if err != nil {
-		return err
-	}
-	defer db.Close(ctx)
-	if _, err = db.Exec(ctx, tables); err != nil {
-		return err
-	}
-	for q := range strings.SplitSeq(strings.ReplaceAll(book, "$1", strconv.Itoa(subscriptions)), ";") {
-		if _, err = db.Exec(ctx, q); err != nil {
-			return err
-		}
-	}
-	_, err = db.Exec(ctx, "VACUUM ANALYZE")
-	return errors.Join(err, exec1(ctx, db, "CHECKPOINT"))
-}
-
-func exec1(ctx context.Context, db *pgx.Conn, q string) error { _, err := db.Exec(ctx, q); return err }
-
-// children returns the processes that the process has started.
-func children(parent int) (pids []int) {
-	names, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range names {
-		if f := stat(name); len(f) > 1 && f[1] == strconv.Itoa(parent) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// stat returns the fields of /proc/PID/stat after the process's name.
-func stat(name string) []string {
-	text, _ := os.ReadFile(name)
-	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-}
-
 // cpu returns the CPU time of the side's processes so far.
-func (s *side) cpu() (sum time.Duration) {
-	for _, pid := range s.processes() {
-		if f := stat(fmt.Sprintf("/proc/%d/stat", pid)); len(f) > 12 {
-			user, _ := strconv.Atoi(f[11])
-			system, _ := strconv.Atoi(f[12])
-			sum += time.Duration(user+system) * 10 * time.Millisecond // ticks
-		}
-	}
-	return sum
-}
+func (s *side) cpu() time.Duration { return cpuOf(s.processes()) }
