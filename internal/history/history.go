@@ -30,6 +30,7 @@ type Entry struct {
 	What         string // such as subscription.updated
 	Version      int64  // of the subscription or account after the change
 	Currency     string // of the amounts
+	Reason       string // in the customer's words; "" if not given
 	Changes      []Change
 	Place        string // the row's sort key
 }
@@ -55,6 +56,7 @@ func Keep(r *billing.Records) {
 		if len(e.Changes) == 0 {
 			return nil, nil
 		}
+		e.Reason = c.Reason
 		row, err := e.put(ctx, r)
 		return []store.Write{row}, err
 	})
@@ -69,6 +71,27 @@ func Note(ctx context.Context, r *billing.Records, e *Entry) error {
 		}
 		return r.Store.Commit(ctx, row)
 	})
+}
+
+// Agree stores what the customer has agreed to, each entry once for the context's call. The rows do not expire,
+// because a bank may ask for them as long as the subscription lasts.
+func Agree(ctx context.Context, r *billing.Records, entries []*Entry) error {
+	const most = 50 // a commit's writes are limited
+	var rows []store.Write
+	for _, e := range entries {
+		row, err := e.put(ctx, r)
+		if err != nil {
+			return err
+		}
+		row.Item.Remove(schema.TTL)
+		rows = append(rows, row)
+	}
+	for some := range slices.Chunk(rows, most) {
+		if err := store.Retry(ctx, "history", func() error { return call.Commit(ctx, r.Store, some...) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // put returns the put of the entry's row, with the context's actor and the current time.
@@ -152,7 +175,7 @@ func (e *Entry) item(expires time.Time) store.Item {
 		store.Attribute{Name: schema.Kind, Value: store.S(e.What)}, store.Attribute{Name: schema.Changes, Value: store.M(changes)},
 		store.Attribute{Name: schema.Version, Value: store.Int(e.Version)},
 		store.Attribute{Name: schema.TTL, Value: store.Int(expires.Unix())})
-	for name, text := range map[string]string{schema.Subscription: e.Subscription, schema.Currency: e.Currency} {
+	for name, text := range map[string]string{schema.Subscription: e.Subscription, schema.Currency: e.Currency, schema.Note: e.Reason} {
 		if text != "" {
 			it.Set(name, store.S(text))
 		}
@@ -165,7 +188,7 @@ func Decode(it store.Item) (*Entry, error) {
 	key := billing.KeyOf(it)
 	e := &Entry{Account: billing.AccountOf(key.PK), Place: key.SK, Subscription: it.Str(schema.Subscription),
 		Actor: it.Str(schema.Actor), At: billing.ParseStamp(it.Str(schema.CreatedDate)), What: it.Str(schema.Kind),
-		Version: it.Int(schema.Version), Currency: it.Str(schema.Currency)}
+		Version: it.Int(schema.Version), Currency: it.Str(schema.Currency), Reason: it.Str(schema.Note)}
 	if e.At.IsZero() || e.Actor == "" {
 		return nil, fmt.Errorf("%s %s is not a row of the history: %w", key.PK, key.SK, store.ErrFormat)
 	}
@@ -219,7 +242,7 @@ var accountFields = [...]field{{name: "address.city", at: "city", in: schema.Bil
 	{name: "company", at: "company", in: schema.BillingDetails, personal: true}, {name: "connected_account", at: schema.ProcessorAccount},
 	{name: "customer", at: schema.Customer, personal: true}, {name: "email", at: schema.Email, personal: true},
 	{name: "erased_on", at: schema.ErasedDate},
-	{name: "fallback_payment_method", at: schema.Fallback, personal: true}, {name: "locale", at: schema.Locale},
+	{name: "fallback_payment_method", at: schema.Fallback, personal: true}, {name: "link_epoch", at: schema.LinkEpoch}, {name: "locale", at: schema.Locale},
 	{name: "name", at: schema.Name, personal: true}, {name: "payment_method", at: schema.PaymentMethod, personal: true},
 	{name: "tax_id", at: "tax_id", in: schema.BillingDetails, personal: true}, {name: "time_zone", at: schema.TimeZone}}
 

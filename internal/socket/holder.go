@@ -30,9 +30,7 @@ func (p *Post) Write() error {
 	if err != nil {
 		host = "unknown"
 	}
-	if p.since.IsZero() {
-		p.since = time.Now()
-	}
+	p.since = cmp.Or(p.since, time.Now())
 	text := fmt.Sprintf("%q (pid %d on host %s since %s%s)\n%s\n", cmp.Or(p.Holder, "another program"), os.Getpid(), host,
 		p.since.UTC().Format(time.RFC3339), place(), p.Socket)
 	if err := os.Remove(p.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
