@@ -182,6 +182,9 @@ func TestOpenAPI_Examples(t *testing.T) {
 	e.Instead = map[string]string{"sub_1PqX2": sub}
 	equal(t, "planned", row(send("listTakeovers", ""))["state"], any("ready"))
 	equal(t, "taken over", send("startTakeover", "default")["state"], any("ending"))
+	for flag, exported := range map[string]bool{"--format=csv": false, "--all": true} { // another store would charge it
+		equal(t, "exported", strings.Contains(c.run("export", "subscriptions", flag).out, sub), exported)
+	}
 	e.Values["account"], e.Values["subscription"] = customer, sub
 	equal(t, "handed back", send("undoTakeover", "default")["status"], any("canceled"))
 
