@@ -200,7 +200,8 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 		return row
 	}
 	left, pending := 0, 0
-	// An import of the excluded subscriptions would start their payments again, or before the processor's end.
+	// Another store would start the payments of the excluded subscriptions again, or charge for a
+	// period that the processor may still charge.
 	all := sequence.Filter(screen.Readable(p.Screen, s.Engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" && !s.Held() {
 			if s.Pending != nil {
@@ -213,7 +214,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 	})
 	err = cmp.Or(exportRows(w, f.format.Value == "jsonl", bar, columns, all, view), failed)
 	if err == nil && left > 0 {
-		p.Warn("left out %s that another store should not charge (not active, ending, or held); --all exports them too",
+		p.Warn("left out %s that another store should not charge (not active, ending, or held by a takeover); --all exports them too",
 			screen.Plural(left, "subscription"))
 	}
 	if err == nil && pending > 0 {
