@@ -66,8 +66,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		one("payments", "Charge for some seconds, in turn with W1 on bare Pebble", b.payments),
 		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
 		imports,
-		one("day", "Charge on days when 1 % is due, a tenth of the book in turn with the whole", b.days),
-		b.webhooksCommand(), b.peersCommand(), b.sizesCommand(), b.pagesCommand(), b.unitsCommand())
+		b.dayCommand(), b.webhooksCommand(), b.peersCommand(), b.sizesCommand(), b.pagesCommand(), b.unitsCommand())
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	f := root.PersistentFlags()

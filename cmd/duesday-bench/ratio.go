@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/cmd/duesday-bench/bench"
@@ -53,23 +52,4 @@ func (b *benchmark) again(ctx context.Context, do func() (units int, err error))
 		}
 		return total, nil, err
 	}
-}
-
-// days charges days on which 1 % is due: the whole book in turn with a tenth, for the bare side.
-func (b *benchmark) days(ctx context.Context) (_ *bench.Cell, err error) {
-	var works [2]bench.Work
-	for i, n := range [2]int{b.subscriptions, b.subscriptions / 10} {
-		o, err := b.ours(ctx, fmt.Sprint("day", i), n, 100)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, o.Close()) }()
-		day := 0
-		works[i] = b.again(ctx, func() (int, error) {
-			charged, _, err := o.Pay(ctx, o.Day(day), b.workers, 0)
-			day++
-			return charged, err
-		})
-	}
-	return b.inTurn("charges on a 1 % day: whole book / a tenth", "charges", ready, works[:]...)
 }

@@ -50,7 +50,9 @@ func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) 
 // Close closes it.
 func (o *Ours) Close() error { return o.store.Close() }
 
-// Load creates n subscriptions, each of an account of its own, due over so many days in turn.
+// Load creates n subscriptions, each of an account of its own, due over so many days in turn. They are
+// paid monthly, or yearly if they are due over more days than a month has, so that each day of Load
+// has only subscriptions that were never paid.
 func (o *Ours) Load(ctx context.Context, n, days, workers int) error {
 	const chunk = 48
 	_, _, err := load(workers, time.Hour, func(_, i int) (bool, error) {
@@ -60,7 +62,11 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) error {
 		}
 		batch := make([]billing.NewSubscription, 0, chunk)
 		for i := at; i < min(n, at+chunk); i++ {
-			batch = append(batch, consumption.Subscription(i, o.first.AddDays(i%days)))
+			one := consumption.Subscription(i, o.first.AddDays(i%days))
+			if days > 28 {
+				one.Interval = civil.Interval{N: 1, Unit: civil.Year}
+			}
+			batch = append(batch, one)
 		}
 		_, err := bulk.Create(ctx, o.engine.Records, batch)
 		return true, err
