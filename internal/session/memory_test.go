@@ -19,17 +19,19 @@ func TestLimitMemory(t *testing.T) {
 			t.Errorf("%s: the limit is %d, want %d", what, got, want)
 		}
 	}
-	undo := p.LimitMemory(64 << 20)
-	check("set", 64<<20)
+	p.Config.CacheBytes = 512 << 20
+	undo := p.LimitMemory()
+	check("set", 960<<20)
 	undo()
 	check("undone", before)
 	if memory := memoryOf(os.DirFS("/")); memory > 0 {
-		undo = p.LimitMemory(memory)
+		p.Config.CacheBytes = memory
+		undo = p.LimitMemory()
 		check("too much", memory/100*heapPercent)
 		undo()
 	}
 	env = "1GiB"
-	undo = p.LimitMemory(64 << 20)
+	undo = p.LimitMemory()
 	check("of the environment", before)
 	undo()
 }

@@ -36,10 +36,6 @@ func Commands(of *session.Program) []*cobra.Command {
 	}
 }
 
-// runMargin is a run's memory besides the store's cache. On 10,000,000 subscriptions, a run without
-// the limit used 1.8 GB and took as long.
-const runMargin = 384 << 20
-
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {
 		var o job.Options
@@ -72,7 +68,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o job.Options, 
 	if today := civil.Of(p.Now().UTC()); p.Config.Live() && o.Date.After(today.AddDays(1)) {
 		return screen.Usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
-	defer p.LimitMemory(p.Config.CacheBytes + runMargin)()
+	defer p.LimitMemory()()
 	// The reminder job asks a processor that stores cards whether a card will have expired.
 	return p.With(ctx, session.Need{Processor: kind == billing.Payments || p.Config.UsesStripe(), Lease: lease, Take: !o.DryRun},
 		func(s *session.Session) error {

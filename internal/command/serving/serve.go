@@ -69,7 +69,6 @@ const (
 	serveAPI       = "127.0.0.1:8081"
 	servePages     = "127.0.0.1:8082"
 	serveCustomer  = "127.0.0.1:8083" // in hints
-	heapMargin     = 512 << 20        // besides twice the store's cache
 	serveGCPercent = 400              // a webhook takes a fifth less CPU time than at 150
 )
 
@@ -204,7 +203,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	if p.Env("GOGC") == "" { // the heap is small until the cache is full; then LimitMemory limits it
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
-	defer p.LimitMemory(2*p.Config.CacheBytes + heapMargin)()
+	defer p.LimitMemory()()
 	// Listen before creating the store, so that an address in use does not leave a store behind.
 	bound := map[string]net.Listener{} // by flag
 	for _, a := range o.addresses() {
