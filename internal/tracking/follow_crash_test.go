@@ -296,3 +296,81 @@ func importsMeanwhile(t *testing.T, comes bool, change func(poller.Importer) pol
 	}
 	return wrong
 }
+
+// A troubled is the importer and lister of an account whose events cause the error once, and that lists thin events.
+type troubled struct {
+	poller.Importer
+	poller.Lister
+	err  error
+	thin []time.Time // from when thin events were listed
+}
+
+// Ingest implements poller.Importer.
+func (l *troubled) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
+	if err := l.err; err != nil {
+		l.err = nil
+		return tracking.Verdict{}, fmt.Errorf("this event: %w", err)
+	}
+	return l.Importer.Ingest(ctx, body, from)
+}
+
+// ListThin implements poller.Lister.
+func (l *troubled) ListThin(_ context.Context, _ string, since time.Time, _ func(poller.RawEvent) error) error {
+	l.thin = append(l.thin, since)
+	return poller.ErrNoThin
+}
+
+// TestFollow_Events: an import leaves out an event that cannot be decoded or decided, ends with any other error,
+// and reads the thin events of an account that has them. The events begin five minutes before it, and the poller
+// goes on from there, unless it has already polled.
+func TestFollow_Events(t *testing.T) {
+	m := small(t)
+	b := m.tenant(salted(t))
+	begin := m.fake.Now().Add(-5 * time.Minute)
+	through := func(when string, thin bool) {
+		t.Helper()
+		a, err := b.service.ConnectedAccount(t.Context(), shopAt)
+		if err != nil || !a.Polled.Through.Equal(begin) {
+			t.Fatalf("%s: polled through %v, %v, want %v", when, a.Polled.Through, err, begin)
+		}
+		a.Polled.Thin = thin
+		m.must(b.service.SavePoll(t.Context(), shopAt, a.Polled))
+	}
+	for _, leftOut := range []error{tracking.ErrBody, tracking.ErrNotApplied, nil} {
+		m.post("refunds", "payment_intent="+m.intent("running"), "amount=100")
+		l := &troubled{Importer: b.service, Lister: m.tracker, err: leftOut}
+		r := b.follows(recent, func(o *poller.ImportOptions) { o.Ledger, o.Lister = l, l })
+		if !r.Since.Equal(m.fake.Now().Add(-5*time.Minute)) || l.err != nil {
+			t.Errorf("%v: the events since %v were read, want five minutes", leftOut, r.Since)
+		}
+		through(fmt.Sprint("after ", leftOut), leftOut != nil)
+		if polled := leftOut != tracking.ErrBody; polled != (len(l.thin) == 1) || polled && !l.thin[0].Equal(r.Since) {
+			t.Errorf("%v: thin events were listed since %v", leftOut, l.thin)
+		}
+		m.fake.Advance(time.Hour)
+	}
+	m.post("refunds", "payment_intent="+m.intent("running"), "amount=100")
+	full := errors.New("the disk is full")
+	l := &troubled{Importer: b.service, Lister: m.tracker, err: full}
+	if _, err := b.imports(t.Context(), func(o *poller.ImportOptions) { o.Ledger, o.Lister = l, l }); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFollow_NoLonger: what is followed and could no longer begin to be followed is brought up to date by a later import.
+func TestFollow_NoLonger(t *testing.T) {
+	m := newMarket(t)
+	b := m.tenant(salted(t))
+	id := m.owns("gone", "pm_card_visa")
+	if r := b.follows(); r.Imported != 1 {
+		t.Fatalf("got %+v", r)
+	}
+	b.skips()
+	m.do(http.MethodDelete, "customers/"+m.do(http.MethodGet, "subscriptions/"+id).str("customer")) // ends it, too
+	m.fake.Advance(time.Hour)                                                                       // its events are too old to be read
+	r := b.follows()
+	sub, err := b.service.Subscription(t.Context(), shopAt, id)
+	if err != nil || sub.Status != tracking.SubscriptionTerminated || r.Known != 1 || r.Skipped != 0 || r.Events != 0 {
+		t.Errorf("got %+v, %+v, %v", r, sub, err)
+	}
+}
