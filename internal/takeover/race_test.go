@@ -126,6 +126,22 @@ func TestStart_ReadsBack(t *testing.T) {
 	}
 }
 
+// TestStart_ChecksAgain: theirs is paused after the plan. It stays, and nothing is stored here.
+func TestStart_ChecksAgain(t *testing.T) {
+	w, _, id := one(t)
+	w.before = func(r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, id) {
+			w.before = nil
+			w.post("subscriptions/"+id, "pause_collection[behavior]=void")
+		}
+	}
+	all, err := w.take(t.Context(), takeover.Filter{})
+	e := all[id]
+	if w.must(err); e.Stays == "" || e.Stored || w.stripe(http.MethodGet, "subscriptions/"+id)["cancel_at_period_end"] == true {
+		t.Errorf("got %+v", e)
+	}
+}
+
 // TestUndo_TooLate: theirs ends during an undo. Ours is parked, because nobody knows whether the customer wants it.
 func TestUndo_TooLate(t *testing.T) {
 	w, customer, id := one(t)
