@@ -23,9 +23,9 @@ type Biller interface {
 	// Disputed returns the open dispute of a customer, or "".
 	Disputed(ctx context.Context, customer string) (string, error)
 
-	// EndWithPeriod makes the subscription end with its period, or continue, and returns its state
-	// afterwards.
-	EndWithPeriod(ctx context.Context, id string, ends bool) (Subscription, error)
+	// EndWithPeriod makes the subscription end with its period and notes the installation that takes it
+	// over, or makes it continue if that is "". It returns the state afterwards.
+	EndWithPeriod(ctx context.Context, id, installation string) (Subscription, error)
 
 	// Succession returns what has become of the subscription at and after the boundary.
 	Succession(ctx context.Context, id string, boundary time.Time) (Succession, error)
@@ -54,6 +54,7 @@ type Subscription struct {
 	PeriodEnd      time.Time // the next due date
 	Ended          time.Time // zero: it has not ended
 	EndsWithPeriod bool
+	TakenBy        string // the installation for which it ends; "" for none
 	Status         string // in the processor's words
 	Obstacle       string // why Duesday cannot take it over; "" for nothing
 }

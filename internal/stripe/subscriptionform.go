@@ -38,6 +38,7 @@ type subscription struct {
 	Pending      json.RawMessage        `json:"pending_update"`
 	Schedule     json.RawMessage        `json:"schedule"`
 	Transfer     json.RawMessage        `json:"transfer_data"`
+	Metadata     map[string]string      `json:"metadata"`
 	Items        struct {
 		Data []item
 		More bool `json:"has_more"`
@@ -160,7 +161,7 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // convert returns the subscription in Duesday's terms, with what prevents Duesday from taking it over.
 func (s *subscription) convert(busy unsettled) processor.Subscription {
 	c := processor.Subscription{ID: s.ID, Created: api.Instant(s.Created), Customer: s.Customer.ID, Email: s.Customer.Email,
-		Name: s.Customer.Name, Anchor: api.Instant(s.Anchor), PeriodEnd: s.periodEnd(), Status: s.Status, EndsWithPeriod: s.AtEnd || s.CancelAt != 0}
+		Name: s.Customer.Name, Anchor: api.Instant(s.Anchor), PeriodEnd: s.periodEnd(), Status: s.Status, EndsWithPeriod: s.AtEnd || s.CancelAt != 0, TakenBy: s.Metadata[metaTakeover]}
 	if s.over() {
 		c.Ended = api.Instant(s.EndedAt)
 	}

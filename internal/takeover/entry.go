@@ -27,19 +27,26 @@ func (v *Service) entry(ctx context.Context, theirs processor.Subscription, rule
 	if e.order = n; undone > 0 {
 		e.order.ID = fmt.Sprintf("%s-%d", n.ID, undone+1)
 	}
+	lost := theirs.EndsWithPeriod && v.engine.Opened.Accepts(theirs.TakenBy) // the store was restored from before the takeover
 	switch {
 	case theirs.Obstacle != "":
 		e.Stays = theirs.Obstacle
+	case lost: // it does not renew
+	case theirs.EndsWithPeriod && theirs.TakenBy != "":
+		e.Stays = "it was taken over by installation " + theirs.TakenBy
 	case theirs.EndsWithPeriod:
 		e.Stays = "it ends with its period"
 	case theirs.PeriodEnd.Before(v.engine.Now().Add(Ahead)):
 		e.Stays = "it renews in less than 24 hours"
+	}
+	switch {
+	case e.Stays != "":
+		return e, nil
 	case why != "":
 		e.Stays = why
+		return e, nil
 	case a == nil && n.Email == "":
 		e.Stays = "its customer has no email address"
-	}
-	if e.Stays != "" {
 		return e, nil
 	}
 	s, err := v.engine.Preview(ctx, e.order)

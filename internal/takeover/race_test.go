@@ -9,7 +9,10 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/replaced"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/takeover"
 )
 
@@ -69,8 +72,8 @@ func TestParked_Renewed(t *testing.T) {
 func TestStart_TwoAccounts(t *testing.T) {
 	w, customer, id := one(t)
 	w.fake.FailNext("POST /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 1)
-	if err := takes(t.Context(), w, billing.Name{}); err == nil {
-		t.Error("no error")
+	if all, err := w.take(t.Context(), takeover.Filter{}); err == nil || all[id].Theirs.ID != id {
+		t.Errorf("%v for %v", err, all)
 	}
 	s := w.ours(billing.Name{Account: customer, ID: id})
 	_, err := w.engine.CreateSubscription(t.Context(), billing.NewSubscription{Account: "alice", Email: "a@example.com", ID: "other", SKU: "x",
@@ -140,6 +143,76 @@ func TestStart_ChecksAgain(t *testing.T) {
 	if w.must(err); e.Stays == "" || e.Stored || w.stripe(http.MethodGet, "subscriptions/"+id)["cancel_at_period_end"] == true {
 		t.Errorf("got %+v", e)
 	}
+}
+
+// TestStart_Restored: a store of a backup from before the start takes the subscription over again, as the comparison with
+// the lost store says, and the customer pays once a month. A store of another installation leaves it.
+func TestStart_Restored(t *testing.T) {
+	w, customer, id := one(t)
+	before := w.copied()
+	w.must(takes(t.Context(), w, billing.Name{}))
+	lost := w.inner
+	other, err := memstore.Open(w.tables.All(), w.now)
+	w.must(err)
+	w.inner = other
+	w.start(nil)
+	if all, err := w.take(t.Context(), takeover.Filter{}); err != nil || !strings.Contains(all[id].Stays, "by installation") {
+		t.Errorf("%v, %+v", err, all[id])
+	}
+	w.inner = before
+	w.start(nil)
+	if got, want := w.redone(lost), []string{"takeover start --where subscription=" + id}; !slices.Equal(got, want) {
+		t.Errorf("reconcile tells to run %q, want %q", got, want)
+	}
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.days(35)
+	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
+		t.Errorf("%s, %d charges", s.Takeover.Stage, w.charges(customer))
+	}
+}
+
+// TestUndo_Restored: a store of a backup from before an undo is told to undo again. Theirs continues.
+func TestUndo_Restored(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	before := w.copied()
+	w.must(undoes(t.Context(), w, n))
+	lost := w.inner
+	w.inner = before
+	w.start(nil)
+	if got, want := w.redone(lost), []string{"takeover undo " + customer + "/" + id}; !slices.Equal(got, want) {
+		t.Errorf("reconcile tells to run %q, want %q", got, want)
+	}
+	w.must(undoes(t.Context(), w, n))
+	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverUndone || w.stripe(http.MethodGet, "subscriptions/"+id)["cancel_at_period_end"] == true {
+		t.Errorf("stage %s", s.Takeover.Stage)
+	}
+}
+
+// copied returns a store with the rows of this one.
+func (w *world) copied() store.Store {
+	to, err := memstore.Open(w.tables.All(), w.now)
+	w.must(err)
+	for _, table := range w.tables.All() {
+		for it, err := range w.inner.Scan(w.Context(), store.Scan{Table: table.Name}) {
+			w.must(err)
+			w.must(to.Commit(w.Context(), store.Put(table.Name, it)))
+		}
+	}
+	return to
+}
+
+// redone returns the commands that a comparison with the lost store prints, but for those about accounts.
+func (w *world) redone(lost store.Store) (commands []string) {
+	c, err := replaced.Open(w.Context(), w.engine.Records, billing.NewRecords(lost, w.tables, w.now, nil), w.engine.Mailed)
+	w.must(err)
+	w.must(c.Changes(w.Context(), func(x replaced.Change) {
+		if x.Redo != "" && !strings.HasPrefix(x.Redo, "account ") {
+			commands = append(commands, x.Redo)
+		}
+	}))
+	return commands
 }
 
 // TestUndo_TooLate: theirs ends during an undo. Ours is parked, because nobody knows whether the customer wants it.

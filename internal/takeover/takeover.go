@@ -169,17 +169,21 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 	if e.complete() {
 		return e, nil
 	}
-	e.Theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, theirs.ID, true) })
-	switch boundary := e.Ours.Takeover.Boundary; {
-	case err != nil:
+	ending, err := processor.Ask(ctx, func() (processor.Subscription, error) {
+		return v.biller.EndWithPeriod(ctx, theirs.ID, v.engine.Opened.Installation)
+	})
+	if err != nil {
 		return e, err
+	}
+	e.Theirs = ending
+	switch boundary := e.Ours.Takeover.Boundary; {
 	case !e.Theirs.EndsWithPeriod || !e.Theirs.PeriodEnd.Equal(boundary):
 		return e, fmt.Errorf("the processor shows that %s continues, or that its period does not end at %s; start the takeover again, or undo it",
 			theirs.ID, boundary.Format(time.RFC3339))
 	}
 	now, err := v.engine.NoteTakeover(ctx, e.Ours.Name, billing.TakeoverEnding)
 	if errors.Is(err, billing.ErrState) && now != nil && (now.Takeover.Stage == billing.TakeoverUndoing || now.Takeover.Stage == billing.TakeoverUndone) {
-		_, undone := v.biller.EndWithPeriod(ctx, theirs.ID, false) // an undo came between
+		_, undone := v.biller.EndWithPeriod(ctx, theirs.ID, "") // an undo came between
 		err = errors.Join(err, undone)
 	}
 	e.Ours = cmp.Or(now, e.Ours)
@@ -215,7 +219,7 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
 		return s, err
 	}
-	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, from, false) })
+	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, from, "") })
 	switch {
 	case err == nil && !theirs.Ended.IsZero():
 		return v.retain(ctx, s)

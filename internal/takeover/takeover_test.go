@@ -240,6 +240,18 @@ func TestEndsEarly(t *testing.T) {
 	if s := w.ours(n); s.Status != billing.ParkedState || !strings.Contains(s.Parked, "cancelled it") || w.charges(customer) != 1 {
 		t.Errorf("%s: %s, %d charges", s.Status, s.Parked, w.charges(customer))
 	}
+	_, err := w.engine.SkipParked(t.Context(), n)
+	w.must(err)
+	w.days(31)
+	if s := w.ours(n); s.Status != billing.ParkedState || s.Period != 1 || w.charges(customer) != 1 {
+		t.Errorf("after a skip: %s, period %d, %d charges", s.Status, s.Period, w.charges(customer))
+	}
+	_, _, err = w.engine.ChargeParked(t.Context(), n)
+	w.must(err)
+	w.days(31)
+	if s := w.ours(n); s.Status != billing.Active || s.Period != 3 || s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 3 {
+		t.Errorf("after a charge: %s, period %d, %d charges", s.Status, s.Period, w.charges(customer))
+	}
 }
 
 // TestVerify_NamesTheSide: the audit names a subscription that continues on both sides, or on neither.

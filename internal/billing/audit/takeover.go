@@ -65,7 +65,7 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 				k.From, s.Name)
 		case !continues:
 		case s.Over():
-			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor", k.From)
+			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; let it continue if it was handed back, or else cancel it at the processor", k.From)
 		case a.now.Sub(s.Created) > startLasts:
 			a.problem("alive on both sides", s.Name, s.Period, "%s continues, so it will charge, and ours waits; run duesday takeover start or takeover undo", k.From)
 		}

@@ -209,6 +209,8 @@ func nextClosed(x situation) action {
 		return doLapse
 	case x.trigger == byPerson && (x.charged || x.byWire):
 		return doNothing // a person charges one period at a time, and no period paid by wire
+	case x.origin == originGone && x.trigger == byPerson: // who knows that the customer wants to go on
+		return next(x.released())
 	case x.origin > originEnded, x.origin == originUnasked:
 		return nextHeld(x)
 	case x.trigger == byRun && x.altered:

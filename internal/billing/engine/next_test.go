@@ -201,7 +201,7 @@ func TestNext_Promise(t *testing.T) {
 			if x.byWire != (a == doAskToPay) {
 				t.Fatalf("%v: %+v", a, x)
 			}
-			if x.origin != originNone && x.origin != originEnded {
+			if x.origin != originNone && x.origin != originEnded && (x.origin != originGone || x.trigger != byPerson) {
 				t.Fatalf("opened beside the processor's subscription: %+v", x)
 			}
 			if x.untaxed {

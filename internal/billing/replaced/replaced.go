@@ -303,7 +303,9 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	now, err := c.now.Subscription(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		each(Change{n, "it was created, and is " + string(old.Status), ""})
-		if !old.Over() && old.AnchorPeriod == 0 { // the dates of its first periods are known
+		if old.Held() { // a created one would charge beside the processor's
+			each(Change{n, "to take it over again", "takeover start --where subscription=" + old.Takeover.From})
+		} else if !old.Over() && old.AnchorPeriod == 0 { // the dates of its first periods are known
 			each(Change{n, "to create it again", creation(old)})
 		}
 		return nil
@@ -319,6 +321,9 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	cancelled := old.Status == billing.CanceledSub || old.Requested == billing.RequestCancel
 	switch {
 	case now.Over():
+	case handedBack(old) && !handedBack(now): // a cancellation would end it at the processor, too
+		each(Change{n, "it was handed back to the processor", "takeover undo " + name})
+		return nil
 	case cancelled:
 		tell("it was canceled", "cancel "+name)
 		return nil
@@ -360,6 +365,11 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	}
 	c.others(n, old.Raw, now.Raw, but, each)
 	return nil
+}
+
+// handedBack reports whether an undo has canceled the subscription, so that the processor's continues.
+func handedBack(s *billing.Subscription) bool {
+	return s.Takeover != nil && (s.Takeover.Stage == billing.TakeoverUndoing || s.Takeover.Stage == billing.TakeoverUndone)
 }
 
 // requested tells of the collection of a past period, and of an upgrade that waited, unless the restored store has one

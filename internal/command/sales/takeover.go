@@ -18,7 +18,7 @@ import (
 // takeoverCommand returns the commands that move Stripe's subscriptions here, and back.
 func (p *program) takeoverCommand() *cobra.Command {
 	plan := p.takeoverList("plan", session.Need{Processor: true}, p.takeoverPlan)
-	start := p.takeoverList("start", session.Need{Processor: true, Create: true}, p.takeoverStart)
+	start := p.takeoverList("start", session.Need{Processor: true}, p.takeoverStart)
 	var name billing.Name
 	undo := p.StoreLeaf("undo ACCOUNT/SUBSCRIPTION", session.Need{Processor: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		v, err := takeover.New(ctx, s.Engine)
