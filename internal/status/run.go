@@ -36,7 +36,7 @@ func (v *view) store(ctx context.Context, c *Check) (err error) {
 	if v.times, err = schedule.Parse(v.settings.Daily, v.settings.TimeZone); err != nil {
 		return err
 	}
-	c.say("format %d; duesday %s", billing.FormatVersion, v.Version)
+	c.say("format %d; duesday %s", v.meta.Format, v.Version)
 	if v.meta.Moved != "" {
 		c.wrong("use that store instead", "this store was moved to %s and is no longer live", v.meta.Moved)
 	}

@@ -23,8 +23,7 @@ in_order() {
 
 if [ -e /run/duesday-was-running ]; then
 	if said=$(in_order 2>&1); then
-		rm /run/duesday-was-running
-		systemctl start duesday.service
+		systemctl start duesday.service # this removes the note; after a failure, dpkg --configure starts it again
 	else
 		echo "$said" >&2
 		echo "duesday: this version cannot use the store, so the service was NOT started again" >&2
