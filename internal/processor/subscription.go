@@ -64,6 +64,7 @@ type Succession struct {
 	Status  string    // in the processor's words
 	Ends    bool      // it ends with its period
 	Ended   time.Time // zero: it has not ended
+	Refused bool      // its customer has said why it was cancelled
 	Renewal string    // the first invoice for a period that ends after the boundary, unless it is void; "" for none
 	Until   time.Time // when that period ends
 	Paid    bool      // that invoice is paid

@@ -160,7 +160,6 @@ func parseRef(text string) (ref, error) {
 // The metadata of Duesday's objects at Stripe.
 const (
 	metaInstallation = "duesday_installation"
-	metaTakeover     = "duesday_takeover" // of a subscription; an installation
 	metaSKU          = "duesday_sku"
 	metaPeriod       = "duesday_period"
 	metaGeneration   = "duesday_generation"

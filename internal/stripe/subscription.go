@@ -144,7 +144,7 @@ func (p *Processor) EndWithPeriod(ctx context.Context, id, installation string) 
 	if err := api.CheckID("subscription", id, "sub_"); err != nil {
 		return processor.Subscription{}, err
 	}
-	form := url.Values{"cancel_at_period_end": {strconv.FormatBool(installation != "")}, "metadata[" + metaTakeover + "]": {installation}}
+	form := url.Values{"cancel_at_period_end": {strconv.FormatBool(installation != "")}, "metadata[" + api.MetaTakeover + "]": {installation}}
 	if _, _, err := p.api.Ask(ctx, http.MethodPost, subscriptions+"/"+id, "", "", form); err != nil {
 		return processor.Subscription{}, err
 	}
@@ -158,7 +158,8 @@ func (p *Processor) Succession(ctx context.Context, id string, boundary time.Tim
 	if err != nil {
 		return processor.Succession{}, err
 	}
-	found := processor.Succession{Status: s.Status, Ends: s.AtEnd || s.CancelAt != 0, Ended: api.Instant(s.EndedAt)}
+	found := processor.Succession{Status: s.Status, Ends: s.AtEnd || s.CancelAt != 0, Ended: api.Instant(s.EndedAt),
+		Refused: s.Cancellation.Feedback+s.Cancellation.Comment != ""}
 	if !s.over() {
 		found.Ended = time.Time{}
 	}

@@ -20,25 +20,26 @@ type subscription struct {
 	Livemode     bool
 	Currency     string
 	Created      int64
-	Anchor       int64                  `json:"billing_cycle_anchor"`
-	CancelAt     int64                  `json:"cancel_at"`
-	AtEnd        bool                   `json:"cancel_at_period_end"`
-	EndedAt      int64                  `json:"ended_at"`
-	Collection   string                 `json:"collection_method"`
-	Customer     customerOfSub          `json:"customer"`
-	Method       *attached              `json:"default_payment_method"`
-	Source       json.RawMessage        `json:"default_source"`
-	Discounts    []discount             `json:"discounts"`
-	TaxRates     []taxRate              `json:"default_tax_rates"`
-	AutomaticTax struct{ Enabled bool } `json:"automatic_tax"`
-	Fee          json.Number            `json:"application_fee_percent"`
-	Thresholds   json.RawMessage        `json:"billing_thresholds"`
-	OnBehalfOf   json.RawMessage        `json:"on_behalf_of"`
-	Paused       json.RawMessage        `json:"pause_collection"`
-	Pending      json.RawMessage        `json:"pending_update"`
-	Schedule     json.RawMessage        `json:"schedule"`
-	Transfer     json.RawMessage        `json:"transfer_data"`
-	Metadata     map[string]string      `json:"metadata"`
+	Anchor       int64                              `json:"billing_cycle_anchor"`
+	CancelAt     int64                              `json:"cancel_at"`
+	AtEnd        bool                               `json:"cancel_at_period_end"`
+	EndedAt      int64                              `json:"ended_at"`
+	Cancellation struct{ Feedback, Comment string } `json:"cancellation_details"`
+	Collection   string                             `json:"collection_method"`
+	Customer     customerOfSub                      `json:"customer"`
+	Method       *attached                          `json:"default_payment_method"`
+	Source       json.RawMessage                    `json:"default_source"`
+	Discounts    []discount                         `json:"discounts"`
+	TaxRates     []taxRate                          `json:"default_tax_rates"`
+	AutomaticTax struct{ Enabled bool }             `json:"automatic_tax"`
+	Fee          json.Number                        `json:"application_fee_percent"`
+	Thresholds   json.RawMessage                    `json:"billing_thresholds"`
+	OnBehalfOf   json.RawMessage                    `json:"on_behalf_of"`
+	Paused       json.RawMessage                    `json:"pause_collection"`
+	Pending      json.RawMessage                    `json:"pending_update"`
+	Schedule     json.RawMessage                    `json:"schedule"`
+	Transfer     json.RawMessage                    `json:"transfer_data"`
+	Metadata     map[string]string                  `json:"metadata"`
 	Items        struct {
 		Data []item
 		More bool `json:"has_more"`
@@ -161,7 +162,7 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // convert returns the subscription in Duesday's terms, with what prevents Duesday from taking it over.
 func (s *subscription) convert(busy unsettled) processor.Subscription {
 	c := processor.Subscription{ID: s.ID, Created: api.Instant(s.Created), Customer: s.Customer.ID, Email: s.Customer.Email,
-		Name: s.Customer.Name, Anchor: api.Instant(s.Anchor), PeriodEnd: s.periodEnd(), Status: s.Status, EndsWithPeriod: s.AtEnd || s.CancelAt != 0, TakenBy: s.Metadata[metaTakeover]}
+		Name: s.Customer.Name, Anchor: api.Instant(s.Anchor), PeriodEnd: s.periodEnd(), Status: s.Status, EndsWithPeriod: s.AtEnd || s.CancelAt != 0, TakenBy: s.Metadata[api.MetaTakeover]}
 	if s.over() {
 		c.Ended = api.Instant(s.EndedAt)
 	}

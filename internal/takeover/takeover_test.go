@@ -10,9 +10,11 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/takeover"
 	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // TestTakeover: each request and answer fits Stripe's specification. A subscription is taken over, ends at Stripe, and is charged here from its boundary on.
@@ -251,6 +253,43 @@ func TestEndsEarly(t *testing.T) {
 	w.days(31)
 	if s := w.ours(n); s.Status != billing.Active || s.Period != 3 || s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 3 {
 		t.Errorf("after a charge: %s, period %d, %d charges", s.Status, s.Period, w.charges(customer))
+	}
+}
+
+// TestCustomerCancels: theirs ends at its boundary, but its customer has cancelled it meanwhile. Ours is parked.
+func TestCustomerCancels(t *testing.T) {
+	w, customer, id := one(t)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+	w.days(35)
+	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Status != billing.ParkedState || w.charges(customer) != 1 {
+		t.Errorf("%s, %d charges", s.Status, w.charges(customer))
+	}
+}
+
+// TestStart_ThenImport: a purchase that is imported after the start, before the boundary or after it, triggers no
+// unsubscribe.
+func TestStart_ThenImport(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld(t)
+		_, err := w.tracked.Register(t.Context(), merchant, w.own())
+		w.must(err)
+		customer, _ := w.customer(1)
+		id := w.post("subscriptions", "customer="+customer, "items[0][price]="+w.price()).id()
+		w.days(10)
+		w.must(takes(t.Context(), w, billing.Name{}))
+		if late {
+			w.days(35)
+		}
+		_, err = poller.Import(t.Context(), w.own(), poller.ImportOptions{Ledger: w.tracked, Lister: sell.New(w.proc.API()), Now: w.now(),
+			Payments: w.now().AddDate(-1, 0, 0), Each: func(poller.ImportRow) {}, Step: func() {}})
+		w.must(err)
+		w.days(35)
+		w.follow()
+		s, err := w.tracked.Subscription(t.Context(), w.own(), id)
+		if err != nil || s.Ending != tracking.EndTakenOver || w.done[tracking.ActionUnsubscribe] > 0 || w.charges(customer) < 2 {
+			t.Errorf("late %v: %+v, %v; did %v, %d charges", late, s, err, w.done, w.charges(customer))
+		}
 	}
 }
 

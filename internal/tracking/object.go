@@ -69,6 +69,10 @@ type Object struct {
 	Refunded int64    `json:"refunded,omitempty"` // total refunded from a charge so far, in minor units
 	Refunds  []Refund `json:"refunds,omitempty"`  // the refunds contained in a charge or refund
 	Tag      Tag      `json:"tag,omitzero"`       // our metadata on the object or on its owner
+
+	// TakenOver is set if a subscription from a list ends because billing takes it over. Only an import that
+	// creates its row reads this: an older object may show what an undo has ended.
+	TakenOver bool `json:"-"`
 }
 
 // Terms describe what a subscription charges for and when it ends.

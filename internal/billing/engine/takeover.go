@@ -34,7 +34,7 @@ func (t *turn) askOrigin(ctx context.Context) origin {
 		return originRenewed
 	case o.Renewal != "" || o.Ended.IsZero():
 		return originWaits
-	case o.Ended.Before(k.Boundary):
+	case o.Ended.Before(k.Boundary), o.Refused:
 		return originGone
 	}
 	return originEnded
@@ -67,6 +67,8 @@ func (t *turn) awaitOrigin(ctx context.Context, a action) (step, error) {
 	switch {
 	case t.lost != nil:
 		reason = fmt.Sprintf("whether %s has ended at the processor is not known: %s", k.From, secret.MaskCards(t.lost.Error()))
+	case a == doParkOrigin && t.origin.Refused:
+		return t.e.park(ctx, s, t.today, k.From+" was canceled at the processor, with a reason from its customer")
 	case a == doParkOrigin:
 		return t.e.park(ctx, s, t.today, fmt.Sprintf("%s ended at the processor on %s, before its period did; perhaps its customer cancelled it",
 			k.From, billing.TodayIn(s.TimeZone, t.origin.Ended)))

@@ -19,6 +19,10 @@ const (
 	MetaSubscription = "duesday_subscription"
 )
 
+// MetaTakeover is the metadata key of a subscription that ends because an installation takes it over. Its value
+// is the installation's ID.
+const MetaTakeover = "duesday_takeover"
+
 // IsID reports whether the text is a Stripe ID with the prefix.
 func IsID(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)

@@ -61,7 +61,8 @@ func (t Tracker) followed(raw json.RawMessage) (o tracking.Object, problem strin
 		return o, "", err
 	}
 	var s struct {
-		Live     bool `json:"livemode"`
+		Live     bool              `json:"livemode"`
+		Metadata map[string]string `json:"metadata"`
 		Customer struct {
 			Deleted bool `json:"deleted"`
 		} `json:"customer"`
@@ -73,6 +74,7 @@ func (t Tracker) followed(raw json.RawMessage) (o tracking.Object, problem strin
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return o, "", api.Unusable("subscription", "cannot decode %s: %v", o.ID, err)
 	}
+	o.TakenOver = s.Metadata[api.MetaTakeover] != ""
 	switch {
 	case s.Live != t.api.Live():
 		problem = "it is of the other mode (test or live)"
