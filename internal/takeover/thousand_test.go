@@ -11,16 +11,17 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/takeover"
 	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
 // A member is a subscription of the shop at Stripe.
 type member struct {
 	id, customer string
 	stays        bool
-	tracked      bool
 	undone       bool       // its takeover was undone
 	ends         civil.Date // of its discount
 	soon         bool       // when the takeovers began, its renewal was so near that it may stay
@@ -51,7 +52,8 @@ var kinds = []struct {
 	{name: "canceled", stays: true},
 }
 
-// members creates n subscriptions, of each kind in turn, over three weeks. Half of the plain ones are tracked.
+// members creates n subscriptions, of each kind in turn, over three weeks. All are tracked: some were
+// sold through Duesday, and the others are imported.
 func (w *world) members(n int) (all []*member) {
 	w.Helper()
 	_, err := w.tracked.Register(context.Background(), merchant, w.own())
@@ -71,7 +73,7 @@ func (w *world) members(n int) (all []*member) {
 				Price: prices[k.name], Customer: customer, PaymentMethod: method})
 			w.must(err)
 			for id := range c.Purchase.Subscriptions {
-				m.id, m.tracked = id, true
+				m.id = id
 			}
 		} else {
 			form := []string{"customer=" + customer, "items[0][price]=" + prices[k.name]}
@@ -108,6 +110,9 @@ func (w *world) members(n int) (all []*member) {
 	w.pass(48 * time.Hour)
 	w.fake.SetNow(w.now())
 	w.follow()
+	_, err = poller.Import(context.Background(), w.own(), poller.ImportOptions{Ledger: w.tracked, Lister: sell.New(w.proc.API()), Now: w.now(),
+		Payments: w.now().AddDate(-1, 0, 0), Each: func(poller.ImportRow) {}, Step: func() {}})
+	w.must(err)
 	return all
 }
 
@@ -177,9 +182,6 @@ func TestTakeover_Thousand(t *testing.T) {
 		t.Errorf("%+v", r.Problems)
 	}
 	taken := w.paid(all, began)
-	if n := w.done[tracking.ActionUnsubscribe]; n != 0 {
-		t.Errorf("%d were unsubscribed", n)
-	}
 	t.Logf("%d subscriptions, %d taken over, %d deaths", n, taken, died)
 }
 
@@ -206,6 +208,7 @@ func (w *world) all(ctx context.Context, undo map[string]bool) error {
 // of the subscription. It returns how many were taken over.
 func (w *world) paid(all []*member, since time.Time) (taken int) {
 	w.Helper()
+	here := 0
 	for i, m := range all {
 		kind := kinds[i%len(kinds)].name
 		sub := w.stripe("GET", "subscriptions/"+m.id, "expand[]=discounts")
@@ -216,7 +219,15 @@ func (w *world) paid(all []*member, since time.Time) (taken int) {
 		if there := ours != nil && ours.Status != billing.CanceledSub; there != (!m.stays && !m.undone) {
 			w.Errorf("%s %s: here %v", kind, m.id, there)
 		}
+		if s, err := w.tracked.Subscription(context.Background(), w.own(), m.id); kind != "two items" && (err != nil || !m.stays && slices.Contains(w.left, s.Purchase)) {
+			w.Errorf("%s %s was unsubscribed, or is not tracked: %v", kind, m.id, err)
+		}
 		if m.stays || m.undone {
+			for _, c := range w.list("charges", "customer="+m.customer) {
+				if c["metadata"].(map[string]any)["duesday_account"] != nil {
+					w.Errorf("%s %s was charged here", kind, m.id)
+				}
+			}
 			if status := sub["status"]; m.undone && (status != "active" || sub["cancel_at_period_end"] == true) {
 				w.Errorf("%s %s was handed back, and is %v", kind, m.id, status)
 			}
@@ -240,7 +251,9 @@ func (w *world) paid(all []*member, since time.Time) (taken int) {
 		var last civil.Date
 		for _, c := range w.list("charges", "customer="+m.customer) {
 			if created := int64(c["created"].(float64)); created >= since.Unix() && c["status"] == "succeeded" {
-				got = append(got, int64(c["amount"].(float64)))
+				if got = append(got, int64(c["amount"].(float64))); c["metadata"].(map[string]any)["duesday_account"] != nil {
+					here++
+				}
 				if day := civil.Of(time.Unix(created, 0).UTC()); day.After(last) {
 					last = day
 				}
@@ -253,6 +266,9 @@ func (w *world) paid(all []*member, since time.Time) (taken int) {
 		if !slices.Equal(got, want) {
 			w.Errorf("%s %s, %s: paid %v, want %v", kind, m.id, ours.Name, got, want)
 		}
+	}
+	if here == 0 {
+		w.Error("no charge is known to be from here")
 	}
 	return taken
 }

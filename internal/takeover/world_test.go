@@ -51,7 +51,8 @@ type world struct {
 	tracked *tracking.Service
 	mu      sync.Mutex // guards done: jobs are delivered at the same time
 	done    map[tracking.Action]int
-	read    int // events ingested
+	left    []string // purchases that were unsubscribed
+	read    int      // events ingested
 	crash   *crash
 	before  func(*http.Request) // is called before each of Duesday's requests
 }
@@ -169,6 +170,9 @@ func (w *world) Do(_ context.Context, j tracking.Job) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done[j.Action]++
+	if j.Action == tracking.ActionUnsubscribe {
+		w.left = append(w.left, j.Purchase)
+	}
 	return nil
 }
 
