@@ -161,6 +161,7 @@ try_deb() {
 	inside 'duesday-service store create && duesday-service settings set daily=06:10 && systemctl enable --now duesday' || fail "start"
 	inside 'systemctl show -p StatusText -p Type -p WatchdogUSec -p LimitNOFILE duesday'
 	inside 'duesday-service status --all' || true
+	inside 'duesday-service store backup --to /var/backups/duesday --keep 2 && ls /var/backups/duesday/*/BACKUP.json' || fail "a backup of the running service"
 
 	say "kill -9: systemd starts it again"
 	before=$(inside 'systemctl show -p MainPID --value duesday')
@@ -197,7 +198,7 @@ try_deb() {
 	inside 'dpkg -r duesday' || fail "remove"
 	active && fail "the service runs without its package"
 	inside 'dpkg -P duesday' || fail "purge"
-	inside '! [ -e /etc/duesday ] && ls -d /var/lib/duesday/store/MANIFEST*' || fail "what purging leaves"
+	inside '! [ -e /etc/duesday ] && ls -d /var/lib/duesday/store/MANIFEST* /var/backups/duesday/*/BACKUP.json' || fail "what purging leaves"
 	inside 'dpkg -i /debs/newer.deb && duesday-service store describe && duesday-service settings show | grep 06:10' || fail "the data after installing again"
 }
 
