@@ -164,9 +164,19 @@ func TestStart_Restored(t *testing.T) {
 	if got, want := w.redone(lost), []string{"takeover start --where subscription=" + id}; !slices.Equal(got, want) {
 		t.Errorf("reconcile tells to run %q, want %q", got, want)
 	}
+	w.inner = lost
+	w.start(nil)
+	n := billing.Name{Account: customer, ID: id}
+	_, err = w.engine.Cancel(t.Context(), n, false)
+	w.must(err)
+	w.inner = before
+	w.start(nil)
+	if got, want := w.redone(lost), []string{"subscription cancel " + customer + "/" + id}; !slices.Equal(got, want) {
+		t.Errorf("of a canceled one, reconcile tells to run %q, want %q", got, want)
+	}
 	w.must(takes(t.Context(), w, billing.Name{}))
 	w.days(35)
-	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
+	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
 		t.Errorf("%s, %d charges", s.Takeover.Stage, w.charges(customer))
 	}
 }

@@ -304,7 +304,7 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	if errors.Is(err, store.ErrNotFound) {
 		each(Change{n, "it was created, and is " + string(old.Status), ""})
 		if old.Held() { // a created one would charge beside the processor's
-			each(Change{n, "to take it over again", "takeover start --where subscription=" + old.Takeover.From})
+			c.held(old, each)
 		} else if !old.Over() && old.AnchorPeriod == 0 { // the dates of its first periods are known
 			each(Change{n, "to create it again", creation(old)})
 		}
@@ -365,6 +365,21 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	}
 	c.others(n, old.Raw, now.Raw, but, each)
 	return nil
+}
+
+// held tells how a held subscription is taken over again. A start takes over one that was canceled, too, because
+// the processor cannot show that.
+func (c *Comparison) held(old *billing.Subscription, each func(Change)) {
+	name := old.Account + "/" + old.ID
+	if !old.Over() {
+		each(Change{old.Name, "to take it over again", "takeover start --where subscription=" + old.Takeover.From})
+	}
+	switch {
+	case old.Over() || old.Requested == billing.RequestCancel:
+		each(Change{old.Name, "it was canceled; if it is taken over again, cancel it", "subscription cancel " + name})
+	case old.CancelAtEnd:
+		each(Change{old.Name, "it was canceled at the end of its period", "subscription cancel " + name + " --at-period-end"})
+	}
 }
 
 // handedBack reports whether an undo has canceled the subscription, so that the processor's continues.
