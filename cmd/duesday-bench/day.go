@@ -43,7 +43,7 @@ left for it. Shows the cost of a charge, and its ratio to the first size in the 
 			return b.inFolder(func() error { return b.days(cmd.Context(), sizes, before) })
 		},
 	}
-	c.Flags().IntSliceVar(&sizes, "sizes", []int{1_000_000, 100_000}, "`N,…` subscriptions")
+	c.Flags().IntSliceVar(&sizes, "sizes", []int{100_000, 1_000_000}, "`N,…` subscriptions")
 	c.Flags().IntVar(&before, "before", 5, "`N` days that are charged first and not measured")
 	return c
 }
@@ -51,9 +51,9 @@ left for it. Shows the cost of a charge, and its ratio to the first size in the 
 func (b *benchmark) days(ctx context.Context, sizes []int, before int) (err error) {
 	var books []*dayBook
 	for i, n := range sizes {
-		o, err := b.ours(ctx, fmt.Sprint("day", i), n, dueDays)
-		if err != nil {
-			return err
+		o, wrong := b.ours(ctx, fmt.Sprint("day", i), n, dueDays)
+		if wrong != nil {
+			return wrong
 		}
 		defer func() { err = errors.Join(err, o.Close()) }()
 		book := &dayBook{subscriptions: n, ours: o}

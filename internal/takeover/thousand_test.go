@@ -52,8 +52,8 @@ var kinds = []struct {
 	{name: "canceled", stays: true},
 }
 
-// members creates n subscriptions, of each kind in turn, over three weeks. All are tracked: some were
-// sold through Duesday, and the others are imported.
+// members creates n subscriptions, of each kind in turn, over three weeks. All but those of two
+// items are tracked: some were sold through Duesday, and the others are imported.
 func (w *world) members(n int) (all []*member) {
 	w.Helper()
 	_, err := w.tracked.Register(context.Background(), merchant, w.own())

@@ -49,7 +49,7 @@ type world struct {
 	proc    *stripe.Processor
 	engine  *engine.Engine
 	tracked *tracking.Service
-	mu      sync.Mutex // guards done: jobs are delivered at the same time
+	mu      sync.Mutex // guards done and left: jobs are delivered at the same time
 	done    map[tracking.Action]int
 	left    []string // purchases that were unsubscribed
 	read    int      // events ingested

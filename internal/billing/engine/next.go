@@ -209,7 +209,7 @@ func nextClosed(x situation) action {
 		return doLapse
 	case x.trigger == byPerson && (x.charged || x.byWire):
 		return doNothing // a person charges one period at a time, and no period paid by wire
-	case x.origin == originGone && x.trigger == byPerson: // who knows that the customer wants to go on
+	case x.origin == originGone && x.trigger == byPerson: // a person who charges it knows what the customer wants
 		return next(x.released())
 	case x.origin > originEnded, x.origin == originUnasked:
 		return nextHeld(x)
