@@ -37,6 +37,9 @@ Then the sizes take turns. Each charges whole days for the seconds of a round, o
 left for it. Shows the cost of a charge, and its ratio to the first size in the same round.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("subscriptions") {
+				return errors.New("day takes --sizes instead of --subscriptions")
+			}
 			if len(sizes) == 0 || slices.Min(sizes) < 1000 || before < 0 || before+b.rounds > dueDays {
 				return fmt.Errorf("a day needs sizes of at least 1000, and at most %d days: --before, and one for each round", dueDays)
 			}

@@ -35,6 +35,7 @@ func TestRefusals(t *testing.T) {
 		"peers --postgres /nowhere":                 "missing /nowhere/initdb",
 		"peers --sync-engine /nowhere":              "missing @supabase/stripe-sync-engine in /nowhere\nmissing stripe in /nowhere",
 		"sizes --workers 0":                         "1 worker",
+		"day --subscriptions 1000000":               "--sizes instead",
 		"day --sizes 999":                           "sizes of at least 1000",
 		"day --before 98":                           "at most 100 days",
 	} {
