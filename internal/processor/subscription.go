@@ -63,6 +63,7 @@ type Subscription struct {
 type Succession struct {
 	Status  string    // in the processor's words
 	Ends    bool      // it ends with its period
+	TakenBy string    // the installation that has made it end; "" if none has
 	Ended   time.Time // zero: it has not ended
 	Refused bool      // its customer has said why it was cancelled
 	Renewal string    // the first invoice for a period that ends after the boundary, unless it is void; "" for none

@@ -158,7 +158,7 @@ func (p *Processor) Succession(ctx context.Context, id string, boundary time.Tim
 	if err != nil {
 		return processor.Succession{}, err
 	}
-	found := processor.Succession{Status: s.Status, Ends: s.AtEnd || s.CancelAt != 0, Ended: api.Instant(s.EndedAt),
+	found := processor.Succession{Status: s.Status, Ends: s.AtEnd || s.CancelAt != 0, Ended: api.Instant(s.EndedAt), TakenBy: s.Metadata[api.MetaTakeover],
 		Refused: s.Cancellation.Feedback+s.Cancellation.Comment != ""}
 	if !s.over() {
 		found.Ended = time.Time{}

@@ -267,6 +267,32 @@ func TestCustomerCancels(t *testing.T) {
 	}
 }
 
+// TestStart_MarkLost: a row without the mark triggers no unsubscribe either, because the subscription ends with the
+// metadata of the start. One that continues after its undo does, when its customer cancels it.
+func TestStart_MarkLost(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		w, customer, id := one(t)
+		w.must(takes(t.Context(), w, billing.Name{}))
+		m, err := tracking.OpenTakeovers(t.Context(), w.engine.Store, w.tables, w.now)
+		w.must(err)
+		if tracked, err := m.TakeOver(t.Context(), id, false); !tracked || err != nil {
+			t.Fatal(tracked, err)
+		}
+		ending, undone := tracking.EndTakenOver, 0
+		if back {
+			w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+			w.post("subscriptions/"+id, "cancel_at_period_end=true")
+			ending, undone = tracking.EndCanceled, 1
+		}
+		w.days(35)
+		w.follow()
+		s, err := w.tracked.Subscription(t.Context(), w.own(), id)
+		if err != nil || s.Ending != ending || w.done[tracking.ActionUnsubscribe] != undone {
+			t.Errorf("undone %v: %+v, %v; did %v", back, s, err, w.done)
+		}
+	}
+}
+
 // TestStart_ThenImport: a purchase that is imported after the start, before the boundary or after it, triggers no
 // unsubscribe.
 func TestStart_ThenImport(t *testing.T) {

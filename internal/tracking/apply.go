@@ -231,7 +231,7 @@ func (a *application) needSubscription(id string, o Object) (err error) {
 		return refusal("the purchase has too many subscriptions")
 	}
 	a.subscription = &Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
-		Status: SubscriptionNew, Created: cmp.Or(o.Created, a.noted), TakenOver: a.imported && o.TakenOver}
+		Status: SubscriptionNew, Created: cmp.Or(o.Created, a.noted)}
 	a.changed.subscription = true
 	return nil
 }

@@ -198,6 +198,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 	} else {
 		s.activated = s.activated || Serves(o.Status)
 		s.over = s.over || ended(o.Status)
+		s.TakenOver = s.TakenOver || ended(o.Status) && o.TakenOver
 		s.expired = s.expired || o.Status == "incomplete_expired"
 		s.Schedule = cmp.Or(s.Schedule, o.Schedule)
 		ask = terms(s, o, r.fresh)

@@ -70,8 +70,8 @@ type Object struct {
 	Refunds  []Refund `json:"refunds,omitempty"`  // the refunds contained in a charge or refund
 	Tag      Tag      `json:"tag,omitzero"`       // our metadata on the object or on its owner
 
-	// TakenOver is set if a subscription from a list ends because billing takes it over. Only an import that
-	// creates its row reads this: an older object may show what an undo has ended.
+	// TakenOver is set if a subscription is marked as taken over by billing. Only one that has ended tells: an
+	// older object may show a mark that an undo has removed.
 	TakenOver bool `json:"-"`
 }
 

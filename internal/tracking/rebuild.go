@@ -222,7 +222,7 @@ func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 	} else {
 		var sub *Subscription
 		if sub, err = b.Subscription(ctx, r.StripeAccount, id); err == nil {
-			f.subscription.TakenOver = sub.TakenOver // which no event says
+			f.subscription.TakenOver = f.subscription.TakenOver || sub.TakenOver // a start marks before any event
 			f.subscription.Status, f.subscription.Ending = f.subscription.decide()
 			stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 		}

@@ -54,7 +54,12 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 			return err
 		}
 		continues := theirs.Ended.IsZero() && !theirs.Ends
+		_, again := a.origins[a.hash(k.From)]
 		switch {
+		case k.Stage == billing.TakeoverUndone && again:
+		case k.Stage == billing.TakeoverUndone && theirs.Ended.IsZero() && theirs.Ends && a.Opened.Accepts(theirs.TakenBy):
+			a.problem("alive on neither side", s.Name, s.Period, "it was handed back, but a start has made %s end; run duesday takeover start --where subscription=%s, "+
+				"or let it continue at the processor", k.From, k.From)
 		case k.Stage == billing.TakeoverUndone && theirs.Ended.IsZero() && theirs.Ends:
 			a.note("handed back and ending", s, "%s ends with its period; if nobody canceled it at the processor, let it continue there", k.From)
 		case k.Stage == billing.TakeoverUndone:

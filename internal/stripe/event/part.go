@@ -112,15 +112,15 @@ func readDetails(r *jsonReader) (subscription string, tag tracking.Tag) {
 		case "subscription":
 			subscription = r.link()
 		case "metadata":
-			tag = readTag(r)
+			tag, _ = readTag(r)
 		}
 	}
 	return subscription, tag
 }
 
-// readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.
-func readTag(r *jsonReader) tracking.Tag {
-	var t tracking.Tag
+// readTag takes metadata and returns their Tag, the zero Tag if they are not Duesday's, and whether an installation
+// takes over the subscription.
+func readTag(r *jsonReader) (t tracking.Tag, takenOver bool) {
 	var purchase, kind, account, subscription string
 	for name := range r.members() {
 		switch string(name) {
@@ -134,6 +134,8 @@ func readTag(r *jsonReader) tracking.Tag {
 			account = r.str()
 		case api.MetaSubscription:
 			subscription = r.str()
+		case api.MetaTakeover:
+			takenOver = r.str() != ""
 		}
 	}
 	switch {
@@ -147,5 +149,5 @@ func readTag(r *jsonReader) tracking.Tag {
 	case purchase == "" && subscription != "":
 		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
 	}
-	return t
+	return t, takenOver
 }

@@ -61,8 +61,7 @@ func (t Tracker) followed(raw json.RawMessage) (o tracking.Object, problem strin
 		return o, "", err
 	}
 	var s struct {
-		Live     bool              `json:"livemode"`
-		Metadata map[string]string `json:"metadata"`
+		Live     bool `json:"livemode"`
 		Customer struct {
 			Deleted bool `json:"deleted"`
 		} `json:"customer"`
@@ -74,7 +73,6 @@ func (t Tracker) followed(raw json.RawMessage) (o tracking.Object, problem strin
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return o, "", api.Unusable("subscription", "cannot decode %s: %v", o.ID, err)
 	}
-	o.TakenOver = s.Metadata[api.MetaTakeover] != ""
 	switch {
 	case s.Live != t.api.Live():
 		problem = "it is of the other mode (test or live)"
