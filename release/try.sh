@@ -163,6 +163,10 @@ try_deb() {
 	inside 'duesday-service status --all' || true
 	inside 'duesday-service store backup --to /var/backups/duesday --keep 2 && ls /var/backups/duesday/*/BACKUP.json' || fail "a backup of the running service"
 
+	say "rehearse an upgrade on the backup, with the newer package unpacked"
+	inside 'dpkg-deb -x /debs/newer.deb /tmp/newer && export BINARY=/tmp/newer/usr/bin/duesday && duesday-service store restore --from "$(ls -d /var/backups/duesday/*)" --store pebble:/var/lib/duesday/check &&
+		duesday-service verify --store pebble:/var/lib/duesday/check && rm -r /var/lib/duesday/check' || fail "the rehearsal"
+
 	say "kill -9: systemd starts it again"
 	before=$(inside 'systemctl show -p MainPID --value duesday')
 	inside "kill -9 $before"
@@ -181,6 +185,12 @@ try_deb() {
 	inside 'dpkg -i /debs/newer.deb' || fail "upgrade"
 	active || fail "the service was not started again"
 	inside 'duesday --version'
+
+	say "upgrade whose start fails: dpkg says so, and starts it after the repair"
+	inside 'cp /etc/duesday/duesday.env /root/kept && echo DUESDAY_LISTEN=192.0.2.1:8080 >>/etc/duesday/duesday.env'
+	inside 'dpkg -i /debs/older.deb' && fail "an upgrade whose start fails has succeeded"
+	inside 'systemctl stop duesday; cp /root/kept /etc/duesday/duesday.env && systemctl reset-failed duesday && dpkg --configure duesday' || fail "configured again"
+	active || fail "the service was not started after its settings were repaired"
 
 	say "upgrade of a stopped service: it stays stopped"
 	inside 'systemctl stop duesday && dpkg -i /debs/older.deb' || fail "downgrade"

@@ -203,6 +203,9 @@ func TestLook(t *testing.T) {
 		{"stripe", "hangs", func(w *world) { w.answers(false, 14*time.Minute) }, status.OK, "accepts the key, but did not answer 14 min ago"},
 		{"stripe", "has hung", func(w *world) { w.answers(false, 15*time.Minute) }, status.Wrong, "Stripe has not answered for 15 min"},
 		{"store", "right", func(*world) {}, status.OK, "format 7; duesday v1"},
+		{"store", "of an older format", func(w *world) {
+			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(6)}), nil))
+		}, status.OK, "format 6; duesday v1"},
 		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, status.Unknown, "cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,
