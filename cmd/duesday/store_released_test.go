@@ -36,13 +36,19 @@ func TestReleasedStores(t *testing.T) {
 	}
 	released := regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$`).FindAllStringSubmatch(string(changes), -1)
 	for _, version := range released {
-		file := filepath.Join(releasedStores, "v"+version[1]+".tar.gz")
-		if _, err := os.Stat(file); *update && errors.Is(err, os.ErrNotExist) {
-			makeReleasedStore(t, file)
+		for _, kind := range []struct {
+			name          string
+			make, upgrade func(*testing.T, string)
+		}{{"", makeReleasedStore, upgradeReleasedStore}, {"-takeovers", makeReleasedTakeovers, upgradeReleasedTakeovers}} {
+			name := version[1] + kind.name
+			file := filepath.Join(releasedStores, "v"+name+".tar.gz")
+			if _, err := os.Stat(file); *update && errors.Is(err, os.ErrNotExist) {
+				t.Run("make", func(t *testing.T) { t.Run(name, func(t *testing.T) { kind.make(t, file) }) }) // it may be parallel
+			}
+			t.Run(name, func(t *testing.T) { kind.upgrade(t, file) })
 		}
-		t.Run(version[1], func(t *testing.T) { upgradeReleasedStore(t, file) })
 	}
-	if files, err := filepath.Glob(releasedStores + "/*"); err != nil || len(files) != len(released) || len(files) == 0 {
+	if files, err := filepath.Glob(releasedStores + "/*"); err != nil || len(files) != 2*len(released) || len(files) == 0 {
 		t.Errorf("%d stores and %d released versions, %v", len(files), len(released), err)
 	}
 }
@@ -167,10 +173,17 @@ func makeReleasedStore(t *testing.T, file string) {
 			t.Fatal(err)
 		}
 	}
+	packFrom(t, c.dir, file)
+}
+
+// packFrom makes an archive that unpackTo reads.
+func packFrom(t *testing.T, folder, archive string) {
+	t.Helper()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	w := tar.NewWriter(z)
-	if err := errors.Join(os.MkdirAll(releasedStores, 0o755), w.AddFS(os.DirFS(c.dir)), w.Close(), z.Close(), os.WriteFile(file, packed.Bytes(), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(archive), 0o755), w.AddFS(os.DirFS(folder)), w.Close(), z.Close(),
+		os.WriteFile(archive, packed.Bytes(), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 }
