@@ -2,6 +2,7 @@ package takeover_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -163,6 +164,38 @@ func TestStart_ReadsBack(t *testing.T) {
 	w.must(takes(t.Context(), w, n))
 	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverEnding {
 		t.Errorf("again: stage %s", s.Takeover.Stage)
+	}
+}
+
+// TestStart_PeriodMoves: somebody moves the end of a trial before the start has read it back. The start fails, the
+// next one leaves the subscription, and after an undo it is taken over at its new boundary.
+func TestStart_PeriodMoves(t *testing.T) {
+	w := newWorld(t)
+	customer, _ := w.customer(1)
+	id := w.post("subscriptions", "customer="+customer, "items[0][price]="+w.price(), "trial_period_days=20").id()
+	n, asked := billing.Name{Account: customer, ID: id}, false
+	moved := w.now().AddDate(0, 0, 40)
+	w.before = func(r *http.Request) {
+		switch own := strings.HasSuffix(r.URL.Path, id); {
+		case own && r.Method == http.MethodPost:
+			asked = true
+		case own && asked:
+			w.before = nil
+			w.post("subscriptions/"+id, fmt.Sprint("trial_end=", moved.Unix()))
+		}
+	}
+	err := takes(t.Context(), w, n)
+	if s := w.ours(n); err == nil || w.before != nil || s.Takeover.Stage != billing.TakeoverHeld {
+		t.Errorf("%v; stage %s", err, s.Takeover.Stage)
+	}
+	all, err := w.take(t.Context(), takeover.Filter{})
+	if w.must(err); !strings.Contains(all[id].Stays, "undo the takeover first") {
+		t.Errorf("stays %q", all[id].Stays)
+	}
+	w.must(undoes(t.Context(), w, n))
+	w.must(takes(t.Context(), w, billing.Name{}))
+	if s := w.ours(billing.Name{Account: customer, ID: id + "-2"}); s.Takeover.Stage != billing.TakeoverEnding || !s.Takeover.Boundary.Equal(moved.Truncate(time.Second)) {
+		t.Errorf("again: %+v", s.Takeover)
 	}
 }
 
