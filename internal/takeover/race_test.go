@@ -56,6 +56,34 @@ func TestRenewed_Skipped(t *testing.T) {
 	}
 }
 
+// TestRenewed_Unpaid: theirs renewed after all, and its invoice is not paid. Ours waits, also after theirs is canceled,
+// because the customer may still pay the invoice. After it is void, a person has ours charged.
+func TestRenewed_Unpaid(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	bad := w.post("payment_methods/pm_card_chargeCustomerFail/attach", "customer="+customer).id()
+	w.post("subscriptions/"+id, "cancel_at_period_end=false", "default_payment_method="+bad)
+	w.idle(21)
+	w.days(2)
+	if s := w.ours(n); s.Status != billing.Active || s.Period != 0 || s.Takeover.Waits.IsZero() {
+		t.Errorf("%s, period %d, %+v", s.Status, s.Period, s.Takeover)
+	}
+	w.stripe(http.MethodDelete, "subscriptions/"+id)
+	w.days(4)
+	if s := w.ours(n); s.Status != billing.ParkedState || !strings.Contains(s.Parked, "unpaid invoice") || w.charges(customer) != 1 {
+		t.Errorf("%s: %s, %d charges", s.Status, s.Parked, w.charges(customer))
+	}
+	for _, i := range w.list("invoices", "subscription="+id, "status=open") {
+		w.post("invoices/" + i.id() + "/void")
+	}
+	_, _, err := w.engine.ChargeParked(t.Context(), n)
+	w.must(err)
+	if s := w.ours(n); s.Period != 1 || s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
+		t.Errorf("period %d, %+v, %d charges", s.Period, s.Takeover, w.charges(customer))
+	}
+}
+
 // TestParked_Renewed: theirs charges a period after ours was parked. A run notices.
 func TestParked_Renewed(t *testing.T) {
 	w, customer, id := one(t)
