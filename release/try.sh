@@ -164,7 +164,8 @@ try_deb() {
 	inside 'duesday-service store backup --to /var/backups/duesday --keep 2 && ls /var/backups/duesday/*/BACKUP.json' || fail "a backup of the running service"
 
 	say "rehearse an upgrade on the backup, with the newer package unpacked"
-	inside 'dpkg-deb -x /debs/newer.deb /tmp/newer && export BINARY=/tmp/newer/usr/bin/duesday && duesday-service store restore --from "$(ls -d /var/backups/duesday/*)" --store pebble:/var/lib/duesday/check &&
+	inside 'newer=$(mktemp -d) && chmod 755 $newer && dpkg-deb -x /debs/newer.deb $newer && export BINARY=$newer/usr/bin/duesday && duesday-service --version &&
+		duesday-service store restore --from "$(ls -d /var/backups/duesday/*)" --store pebble:/var/lib/duesday/check &&
 		duesday-service verify --store pebble:/var/lib/duesday/check && rm -r /var/lib/duesday/check' || fail "the rehearsal"
 
 	say "kill -9: systemd starts it again"
@@ -187,9 +188,9 @@ try_deb() {
 	inside 'duesday --version'
 
 	say "upgrade whose start fails: dpkg says so, and starts it after the repair"
-	inside 'cp /etc/duesday/duesday.env /root/kept && echo DUESDAY_LISTEN=192.0.2.1:8080 >>/etc/duesday/duesday.env'
+	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo DUESDAY_LISTEN=192.0.2.1:8080 >>/etc/duesday/duesday.env'
 	inside 'dpkg -i /debs/older.deb' && fail "an upgrade whose start fails has succeeded"
-	inside 'systemctl stop duesday; cp /root/kept /etc/duesday/duesday.env && systemctl reset-failed duesday && dpkg --configure duesday' || fail "configured again"
+	inside 'until [ "$(systemctl is-active duesday)" = failed ]; do sleep 1; done; mv /etc/duesday/kept /etc/duesday/duesday.env && dpkg --configure duesday' || fail "configured again"
 	active || fail "the service was not started after its settings were repaired"
 
 	say "upgrade of a stopped service: it stays stopped"
@@ -204,8 +205,15 @@ try_deb() {
 		fail "repaired"
 	active || fail "the service was not started after the repair"
 
+	say "an upgrade whose start failed, undone: the older version does not start"
+	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo DUESDAY_LISTEN=192.0.2.1:8080 >>/etc/duesday/duesday.env'
+	inside 'dpkg -i /debs/newer.deb' && fail "an upgrade whose start fails has succeeded"
+	inside 'mv /etc/duesday/kept /etc/duesday/duesday.env; systemctl stop duesday; systemctl reset-failed duesday; dpkg -i /debs/older.deb' || fail "the way back"
+	active && fail "the way back started the older version"
+	inside 'systemctl start duesday'
+
 	say "remove and purge: stopped, disabled, and the data is there"
-	inside 'dpkg -r duesday' || fail "remove"
+	inside ': >/run/duesday-was-running; dpkg -r duesday && ! [ -e /run/duesday-was-running ]' || fail "remove"
 	active && fail "the service runs without its package"
 	inside 'dpkg -P duesday' || fail "purge"
 	inside '! [ -e /etc/duesday ] && ls -d /var/lib/duesday/store/MANIFEST* /var/backups/duesday/*/BACKUP.json' || fail "what purging leaves"

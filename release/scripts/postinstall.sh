@@ -4,6 +4,7 @@
 # fails, so that the package manager reports it. dpkg calls this with "configure" and the version before, rpm with
 # 1, or with 2 for an upgrade.
 set -e
+unset BINARY # of duesday-service
 systemd-sysusers duesday.conf
 systemd-tmpfiles --create duesday.conf
 if [ "$1" = 1 ] || { [ "$1" = configure ] && [ -z "$2" ]; }; then
@@ -23,6 +24,7 @@ in_order() {
 
 if [ -e /run/duesday-was-running ]; then
 	if said=$(in_order 2>&1); then
+		systemctl reset-failed duesday.service 2>/dev/null || true # after ten failures, systemd starts it no more
 		systemctl start duesday.service # this removes the note; after a failure, dpkg --configure starts it again
 	else
 		echo "$said" >&2

@@ -7,5 +7,6 @@ remove | 0)
 	if [ -d /run/systemd/system ]; then
 		systemctl disable --now duesday.service
 	fi
+	rm -f /run/duesday-was-running
 	;;
 esac
