@@ -23,7 +23,7 @@ func (s *server) takeovers(w http.ResponseWriter, r *web.Request) error {
 			if err != nil {
 				return nil, err
 			}
-			v, err := takeover.New(r.Context(), e)
+			v, err := takeover.New(e)
 			if err != nil {
 				return nil, err
 			}
@@ -43,7 +43,7 @@ func (s *server) startTakeover(w http.ResponseWriter, r *web.Request) error {
 		return err
 	}
 	return s.once(w, r, post{status: http.StatusOK, asked: f, resumes: true, do: func(ctx context.Context, e *engine.Engine) (any, error) {
-		v, err := takeover.New(ctx, e)
+		v, err := takeover.New(e)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (s *server) undoTakeover(w http.ResponseWriter, r *web.Request) error {
 	}
 	n := nameOf(r)
 	return s.once(w, r, post{status: http.StatusOK, object: pathOf(n), asked: f, resumes: true, do: func(ctx context.Context, e *engine.Engine) (any, error) {
-		v, err := takeover.New(ctx, e)
+		v, err := takeover.New(e)
 		if err == nil {
 			err = call.Store(ctx, e.Store)
 		}

@@ -146,6 +146,13 @@ func ofEmail(ctx context.Context, e *billing.Records, f *Filter, after string) i
 	}
 }
 
+// Continuing yields the subscriptions that were made from the processor's one, in any status. It yields errors as
+// Subscriptions does.
+func Continuing(ctx context.Context, e *billing.Records, from string) iter.Seq2[*billing.Subscription, error] {
+	rows := e.Store.Query(ctx, store.Query{Table: e.Table, Partition: byOrigin + from})
+	return items(ctx, e, rows, "", has, billing.DecodeSubscription)
+}
+
 // PlaceOf returns the account's place in the list of Accounts.
 func PlaceOf(a *billing.Account, p processor.Payer) string {
 	if p.Customer != "" {

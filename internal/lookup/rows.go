@@ -1,5 +1,5 @@
-// Package lookup maintains index rows and reads the lists that use them: subscriptions by status and SKU,
-// and accounts by email address or processor customer.
+// Package lookup maintains index rows and reads the lists that use them: subscriptions by status and SKU, or
+// by the processor's subscription that they continue, and accounts by email address or processor customer.
 //
 // A row is a hint: readers read its item, and drop a row that no longer matches. The package decides
 // nothing about payments.
@@ -25,6 +25,7 @@ const Prefix = "IDX#"
 const (
 	byStatus   = Prefix + "SUB#"      // <status>[#<shard>]; sort key <sku>#<account>/<subscription>
 	byEmail    = Prefix + "EMAIL"     // [#<shard>]; sort key <address in lower case>#<account>
+	byOrigin   = Prefix + "ORIGIN#"   // <subscription at the processor>; sort key as in byStatus
 	byCustomer = Prefix + "CUSTOMER#" // <connected account or nothing>/<customer>; sort key <account>
 	fillPK     = Prefix + "FILL"      // not a row, but the progress of Fill
 )
@@ -39,11 +40,16 @@ func OfSubscription(s *billing.Subscription, shards int) []store.Item {
 	if strings.ContainsAny(s.SKU+s.Account, "#/") { // written by another tool: its row would be ambiguous
 		return nil
 	}
-	r := row(byStatus+string(s.Status)+billing.ShardOf(s.Name, shards), subscriptionSK(s))
-	if len(r) == 1 && s.SKU != s.Name.SKU {
-		r[0].Set(schema.SKU, store.S(s.Name.SKU))
+	rows := row(byStatus+string(s.Status)+billing.ShardOf(s.Name, shards), subscriptionSK(s))
+	if s.Takeover != nil {
+		rows = append(rows, row(byOrigin+s.Takeover.From, subscriptionSK(s))...)
 	}
-	return r
+	for i := range rows {
+		if s.SKU != s.Name.SKU {
+			rows[i].Set(schema.SKU, store.S(s.Name.SKU))
+		}
+	}
+	return rows
 }
 
 func subscriptionSK(s *billing.Subscription) string { return s.SKU + "#" + s.Name.String() }
@@ -108,6 +114,8 @@ func By(r store.Item) string {
 		return "by status and SKU"
 	case strings.HasPrefix(pk, byEmail):
 		return "by email address"
+	case strings.HasPrefix(pk, byOrigin):
+		return "by the subscription at the processor"
 	}
 	return "by customer"
 }
@@ -219,7 +227,7 @@ func named(r store.Item) iter.Seq[store.Key] {
 // NameIn returns the name of the row's account or subscription.
 func NameIn(r store.Item) billing.Name {
 	k := billing.KeyOf(r)
-	if !strings.HasPrefix(k.PK, byStatus) { // an address may contain #
+	if !strings.HasPrefix(k.PK, byStatus) && !strings.HasPrefix(k.PK, byOrigin) { // an address may contain #
 		return billing.Name{Account: k.SK[strings.LastIndexByte(k.SK, '#')+1:]}
 	}
 	sku, name, _ := strings.Cut(k.SK, "#")

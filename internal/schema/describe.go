@@ -258,6 +258,7 @@ func storeFacets() []Facet {
 			PK, "META", SK, "META", Installation, "SAMPLE", Format, 2, Shards, 1, Charging, true,
 			CreatedDate, "2023-05-18T09:41:25.856Z"),
 		facet("SubscriptionsByStatus", "Status#Shard", "SKU#Name", []string{SKU}, PK, "IDX#SUB#active", SK, "998#123/122", SKU, "999"),
+		facet("SubscriptionsByOrigin", "ProcessorSubscription", "SKU#Name", []string{SKU}, PK, "IDX#ORIGIN#sub_123", SK, "998#123/122", SKU, "999"),
 		facet("AccountsByEmail", "Email", "Email#AccountId", nil, PK, "IDX#EMAIL", SK, "s@s.com#123"),
 		facet("AccountsByCustomer", "ConnectedAccount/Customer", "AccountId", nil, PK, "IDX#CUSTOMER#/cus_123", SK, "123"),
 		facet("LookupProgress", "IDX#FILL", "Id", nil, PK, "IDX#FILL", SK, "SAMPLE"),

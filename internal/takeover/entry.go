@@ -65,23 +65,21 @@ func (v *Service) entry(ctx context.Context, theirs processor.Subscription, rule
 // returns the account that a new one belongs to, or nil, and how many were handed back.
 func (v *Service) find(ctx context.Context, e *Entry) (first *billing.Account, undone int, err error) {
 	from := e.Theirs
-	accounts, err := v.accountsOf(ctx, from)
-	for _, a := range accounts {
-		for s, err := range v.engine.GetSubscriptionsByAccount(ctx, a.ID) {
-			switch {
-			case err != nil:
-				return nil, 0, err
-			case s.Takeover == nil || s.Takeover.From != from.ID:
-			case s.Takeover.Stage == billing.TakeoverUndone:
-				undone++
-			default:
-				e.Ours, e.Stored = s, true
-			}
+	for s, err := range lookup.Continuing(ctx, v.engine.Records, from.ID) { // its account may have got another customer
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case s.Takeover.Stage == billing.TakeoverUndone:
+			undone++
+		default:
+			e.Ours, e.Stored = s, true
 		}
 	}
 	if e.Stored {
-		e.Stays = unfit(e.Ours, from)
+		e.Stays = v.unfit(e.Ours, from)
+		return nil, undone, nil
 	}
+	accounts, err := v.accountsOf(ctx, from)
 	if len(accounts) > 0 {
 		first = accounts[0]
 	}
@@ -89,7 +87,7 @@ func (v *Service) find(ctx context.Context, e *Entry) (first *billing.Account, u
 }
 
 // unfit returns why a start does not continue the takeover, or "".
-func unfit(s *billing.Subscription, from processor.Subscription) string {
+func (v *Service) unfit(s *billing.Subscription, from processor.Subscription) string {
 	const form = "it is held here as %s until %s, but its period now ends at %s; undo the takeover first"
 	switch k := s.Takeover; {
 	case k.Stage == billing.TakeoverUndoing:
@@ -98,6 +96,8 @@ func unfit(s *billing.Subscription, from processor.Subscription) string {
 		return fmt.Sprintf("subscription %s, which it has become, is %s here", s.Name, s.Status)
 	case s.Held() && !k.Boundary.Equal(from.PeriodEnd):
 		return fmt.Sprintf(form, s.Name, k.Boundary.Format(time.RFC3339), from.PeriodEnd.Format(time.RFC3339))
+	case s.Held() && from.EndsWithPeriod && !v.engine.Opened.Accepts(from.TakenBy):
+		return fmt.Sprintf("it was canceled at the processor, so cancel %s here, or undo the takeover", s.Name)
 	}
 	return ""
 }

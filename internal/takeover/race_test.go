@@ -1,7 +1,6 @@
 package takeover_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -132,42 +131,6 @@ func TestStart_MeetsUndo(t *testing.T) {
 	theirs := w.stripe(http.MethodGet, "subscriptions/"+id)
 	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverUndone || theirs["cancel_at_period_end"] == true {
 		t.Errorf("%+v, %v", s.Takeover, theirs["cancel_at_period_end"])
-	}
-}
-
-// TestStart_DiesAfterUndo: an undo ends while a start is about to set the flag, and the start dies after it has. The
-// audit names the subscription, which nobody would continue, and another start takes it over.
-func TestStart_DiesAfterUndo(t *testing.T) {
-	w, customer, id := one(t)
-	n := billing.Name{Account: customer, ID: id}
-	ctx, die := context.WithCancel(t.Context())
-	set := false
-	w.before = func(r *http.Request) {
-		switch own := strings.HasSuffix(r.URL.Path, id); {
-		case own && set:
-			w.before = nil
-			die()
-		case own && r.Method == http.MethodPost:
-			set = true
-			before := w.before
-			w.before = nil
-			w.must(undoes(t.Context(), w, n))
-			w.before = before
-		}
-	}
-	if err := takes(ctx, w, n); err == nil {
-		t.Error("no error")
-	}
-	if r := w.verify(); len(r.Problems) != 1 || r.Problems[0].Kind != "alive on neither side" {
-		t.Errorf("%+v", r.Problems)
-	}
-	w.must(takes(t.Context(), w, billing.Name{}))
-	if r := w.verify(); !r.OK || len(r.Notes) > 0 {
-		t.Errorf("%+v, %+v", r.Problems, r.Notes)
-	}
-	w.days(35)
-	if s := w.ours(billing.Name{Account: customer, ID: id + "-2"}); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
-		t.Errorf("%s, %d charges", s.Takeover.Stage, w.charges(customer))
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sequence"
-	"github.com/duesday/duesday/internal/tracking"
 )
 
 // Ahead is the least time from a takeover to the renewal of the processor's subscription.
@@ -35,17 +34,15 @@ var ErrNoBiller = errors.New("this processor runs no subscriptions that could be
 type Service struct {
 	engine *engine.Engine
 	biller processor.Biller
-	marker *tracking.Takeovers // nil: the store follows no Stripe account
 }
 
 // New returns a Service of the engine's store and processor, or ErrNoBiller.
-func New(ctx context.Context, e *engine.Engine) (*Service, error) {
+func New(e *engine.Engine) (*Service, error) {
 	b, ok := e.Biller()
 	if !ok {
 		return nil, fmt.Errorf("%w: %w", ErrNoBiller, billing.ErrState)
 	}
-	m, err := tracking.OpenTakeovers(ctx, e.Store, e.Tables, e.Now)
-	return &Service{engine: e, biller: b, marker: m}, err
+	return &Service{engine: e, biller: b}, nil
 }
 
 // An Entry is what a takeover does, or has done, with one of the processor's subscriptions.
@@ -161,11 +158,6 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 		}
 		e.Stored = true
 	}
-	if v.marker != nil { // also if it is tracked only now
-		if _, err := v.marker.TakeOver(ctx, theirs.ID, true); err != nil {
-			return e, err
-		}
-	}
 	if e.complete() {
 		return e, nil
 	}
@@ -198,19 +190,16 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	if err != nil {
 		return nil, err
 	}
-	switch k := s.Takeover; {
-	case k == nil:
+	if s.Takeover == nil {
 		return s, fmt.Errorf("subscription %s was not taken over: %w", s.Name, billing.ErrState)
-	case k.Stage == billing.TakeoverUndone:
-		return s, nil
-	case s.Over() && k.Stage != billing.TakeoverUndoing:
-		return s, fmt.Errorf("subscription %s is %s here; to keep %s, let it continue at the processor: %w", s.Name, s.Status, k.From, billing.ErrState)
 	}
 	from := s.Takeover.From
 	theirs, err := processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.Subscription(ctx, from) })
 	switch {
 	case err != nil:
 		return s, err
+	case s.Takeover.Stage == billing.TakeoverUndone:
+		return s, v.unmark(ctx, theirs)
 	case !theirs.Ended.IsZero() && s.Takeover.Stage == billing.TakeoverUndoing:
 		return v.retain(ctx, s)
 	case !theirs.Ended.IsZero():
@@ -218,6 +207,10 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	}
 	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
 		return s, err
+	}
+	if theirs.EndsWithPeriod && !v.engine.Opened.Accepts(theirs.TakenBy) { // it was canceled there, and stays so
+		s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
+		return s, unlessUnchanged(err)
 	}
 	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, from, "") })
 	switch {
@@ -228,13 +221,21 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	case theirs.EndsWithPeriod:
 		return s, fmt.Errorf("the processor shows that %s still ends with its period; run the same undo again", from)
 	}
-	if v.marker != nil {
-		if _, err := v.marker.TakeOver(ctx, from, false); err != nil {
-			return s, err
-		}
-	}
 	s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
 	return s, unlessUnchanged(err)
+}
+
+// unmark lets a subscription continue that a start has made end after its undo, unless another of ours continues it.
+func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) error {
+	e := Entry{Theirs: theirs}
+	if !theirs.Ended.IsZero() || !v.engine.Opened.Accepts(theirs.TakenBy) {
+		return nil
+	}
+	if _, _, err := v.find(ctx, &e); err != nil || e.Stored {
+		return err
+	}
+	_, err := v.biller.EndWithPeriod(ctx, theirs.ID, "")
+	return err
 }
 
 // retain parks ours, because theirs ended before it could be made to continue.

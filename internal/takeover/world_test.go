@@ -177,7 +177,7 @@ func (w *world) Do(_ context.Context, j tracking.Job) error {
 }
 
 func (w *world) service() *takeover.Service {
-	v, err := takeover.New(context.Background(), w.engine)
+	v, err := takeover.New(w.engine)
 	w.must(err)
 	return v
 }

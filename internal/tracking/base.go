@@ -259,3 +259,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s := &shop{in}
 	return &Service{r, in.registry, in, s, &inbox{in, s}, &actions{r}}, r.pin(ctx)
 }
+
+// takerAt returns the installation whose billing may continue the account's subscriptions: this one, in its own account.
+func (b *base) takerAt(at string) string {
+	if at != b.o.Own {
+		return ""
+	}
+	return b.o.Installation
+}

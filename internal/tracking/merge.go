@@ -180,6 +180,7 @@ type rule struct {
 	endedBy []string // Stripe statuses that end the subscription for the buyer
 	force   bool     // treat a schedule with an unknown end as cancelled
 	fresh   bool     // the object was fetched after the row was read, so it is the latest state
+	taker   string   // the installation whose billing continues this account's subscriptions; "" for none
 }
 
 // mergeSubscription merges an object of the subscription or its schedule, and returns descriptions
@@ -198,7 +199,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 	} else {
 		s.activated = s.activated || Serves(o.Status)
 		s.over = s.over || ended(o.Status)
-		s.TakenOver = s.TakenOver || ended(o.Status) && o.TakenOver
+		s.TakenOver = s.TakenOver || ended(o.Status) && o.TakenBy != "" && o.TakenBy == r.taker
 		s.expired = s.expired || o.Status == "incomplete_expired"
 		s.Schedule = cmp.Or(s.Schedule, o.Schedule)
 		ask = terms(s, o, r.fresh)

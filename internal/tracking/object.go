@@ -70,9 +70,9 @@ type Object struct {
 	Refunds  []Refund `json:"refunds,omitempty"`  // the refunds contained in a charge or refund
 	Tag      Tag      `json:"tag,omitzero"`       // our metadata on the object or on its owner
 
-	// TakenOver is set if a subscription is marked as taken over by billing. Only one that has ended tells: an
+	// TakenBy is the installation whose billing takes over a subscription. Only one that has ended tells: an
 	// older object may show a mark that an undo has removed.
-	TakenOver bool `json:"-"`
+	TakenBy string `json:"taken_by,omitempty"`
 }
 
 // Terms describe what a subscription charges for and when it ends.

@@ -132,7 +132,7 @@ func (b *rebuild) foldSorted(ctx context.Context, step func(done, all int)) erro
 			}
 			key := [2]string{t.At, t.ID}
 			objects[key] = cmp.Or(objects[key], &folded{})
-			objects[key].add(t)
+			objects[key].add(t, b.takerAt(t.At))
 			done++
 			step(done, b.n)
 		}
@@ -192,7 +192,7 @@ type folded struct {
 	whole        bool // the events include the creation of the object
 }
 
-func (f *folded) add(t told) {
+func (f *folded) add(t told, taker string) {
 	o := t.Object
 	if o.Kind == KindSubscription || o.Kind == KindSchedule {
 		f.subscription = cmp.Or(f.subscription, &Subscription{ID: t.ID, Status: SubscriptionNew})
@@ -203,7 +203,7 @@ func (f *folded) add(t told) {
 		}
 		// The merge does not wait for a schedule, because all events are available in some order
 		// and the last one decides.
-		mergeSubscription(f.subscription, o, rule{force: true})
+		mergeSubscription(f.subscription, o, rule{force: true, taker: taker})
 		return
 	}
 	f.payment = cmp.Or(f.payment, &Payment{ID: t.ID, Status: PaymentNew})
@@ -222,8 +222,6 @@ func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 	} else {
 		var sub *Subscription
 		if sub, err = b.Subscription(ctx, r.StripeAccount, id); err == nil {
-			f.subscription.TakenOver = f.subscription.TakenOver || sub.TakenOver // a start marks before any event
-			f.subscription.Status, f.subscription.Ending = f.subscription.decide()
 			stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 		}
 	}
@@ -270,7 +268,7 @@ func (s *Subscription) sound() bool {
 }
 
 func (s *Subscription) includes(t *Subscription) bool {
-	return (!t.activated || s.activated) && (!t.over || s.over) && (!t.expired || s.expired) &&
+	return (!t.activated || s.activated) && (!t.over || s.over) && (!t.expired || s.expired) && (!t.TakenOver || s.TakenOver) &&
 		scheduleRank[t.scheduleStatus] <= scheduleRank[s.scheduleStatus]
 }
 

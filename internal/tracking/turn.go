@@ -191,6 +191,7 @@ func (t *turn) twinMarker(thin *Event) store.Write {
 // not ask Stripe, and returns the need as its error.
 func (t *turn) work(ctx context.Context, o Object) error {
 	t.installation, t.endedBy, t.force, t.known = t.o.Installation, t.o.EndedBy, t.by == forced, map[need]any{}
+	t.taker = t.takerAt(t.at)
 	objects := []Object{o}
 	for {
 		t.noted = t.now()

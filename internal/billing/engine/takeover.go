@@ -34,7 +34,7 @@ func (t *turn) askOrigin(ctx context.Context) origin {
 		return originRenewed
 	case o.Renewal != "" || o.Ended.IsZero():
 		return originWaits
-	case o.Ended.Before(k.Boundary), o.Refused:
+	case o.Ended.Before(k.Boundary), o.Refused, !t.e.Opened.Accepts(o.TakenBy):
 		return originGone
 	}
 	return originEnded
@@ -69,6 +69,8 @@ func (t *turn) awaitOrigin(ctx context.Context, a action) (step, error) {
 		reason = fmt.Sprintf("whether %s has ended at the processor is not known: %s", k.From, secret.MaskCards(t.lost.Error()))
 	case a == doParkOrigin && t.origin.Refused:
 		return t.e.park(ctx, s, t.today, k.From+" was canceled at the processor, with a reason from its customer")
+	case a == doParkOrigin && !t.origin.Ended.Before(k.Boundary):
+		return t.e.park(ctx, s, t.today, k.From+" was canceled at the processor, and not by a start of this takeover")
 	case a == doParkOrigin:
 		return t.e.park(ctx, s, t.today, fmt.Sprintf("%s ended at the processor on %s, before its period did; perhaps its customer cancelled it",
 			k.From, billing.TodayIn(s.TimeZone, t.origin.Ended)))
@@ -134,7 +136,7 @@ func (e *Engine) UndoTakeover(ctx context.Context, n billing.Name) (*billing.Sub
 			return nil, refusal(s, " was not taken over")
 		case k.Stage == billing.TakeoverUndoing || k.Stage == billing.TakeoverUndone:
 			return nil, billing.ErrUnchanged
-		case s.Over():
+		case s.Over() && !s.Held():
 			return nil, wrongStatus(s)
 		case !s.Held() || s.Open != nil:
 			return nil, refusal(s, ": its period %d was opened here, so its takeover cannot be undone; to end it, use subscription cancel", s.AtHand())
@@ -143,8 +145,10 @@ func (e *Engine) UndoTakeover(ctx context.Context, n billing.Name) (*billing.Sub
 			others = append(others, e.dropRecord(s, s.Period))
 		}
 		s.SetTakeover(func(k *billing.Takeover) { k.Stage = billing.TakeoverUndoing })
-		s.RequestedAt = e.Now()
-		s.Cancel()
+		if !s.Over() {
+			s.RequestedAt = e.Now()
+			s.Cancel()
+		}
 		return others, nil
 	})
 }

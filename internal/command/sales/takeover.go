@@ -21,7 +21,7 @@ func (p *program) takeoverCommand() *cobra.Command {
 	start := p.takeoverList("start", session.Need{Processor: true}, p.takeoverStart)
 	var name billing.Name
 	undo := p.StoreLeaf("undo ACCOUNT/SUBSCRIPTION", session.Need{Processor: true}, func(ctx context.Context, s *session.Session, _ []string) error {
-		v, err := takeover.New(ctx, s.Engine)
+		v, err := takeover.New(s.Engine)
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (p *program) takeoverCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.Say("%s is canceled here, and %s continues at Stripe", sub.Name, sub.Takeover.From)
+		p.Say("%s is canceled here, and %s is handed back to Stripe", sub.Name, sub.Takeover.From)
 		return p.JSON(view.Subscription(sub))
 	})
 	session.Checked(undo, func(args []string) (err error) {
@@ -44,7 +44,7 @@ func (p *program) takeoverList(verb string, n session.Need, do func(context.Cont
 	var where []string
 	var f takeover.Filter
 	c := p.StoreLeaf(verb, n, func(ctx context.Context, s *session.Session, _ []string) error {
-		v, err := takeover.New(ctx, s.Engine)
+		v, err := takeover.New(s.Engine)
 		if err != nil {
 			return err
 		}

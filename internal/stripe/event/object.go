@@ -33,17 +33,17 @@ type wire struct {
 
 	payment, invoice, subscription, released, schedule, customer string // links
 
-	takenOver bool   // the metadata name the installation that takes the subscription over
-	told      bool   // the member invoice is there
-	declined  bool   // last_payment_error
-	code      string // of it
-	canceled  string // the reason in cancellation_details
-	paidBy    string // the payment intent of an invoice
-	own       string // the one that it has made itself
-	inner     string // the payment intent in the member payment, of an invoice payment
-	parent    string // the subscription in parent.subscription_details
-	refunds   []tracking.Refund
-	terms     tracking.Terms
+	takenBy  string // the installation in the metadata that takes the subscription over
+	told     bool   // the member invoice is there
+	declined bool   // last_payment_error
+	code     string // of it
+	canceled string // the reason in cancellation_details
+	paidBy   string // the payment intent of an invoice
+	own      string // the one that it has made itself
+	inner    string // the payment intent in the member payment, of an invoice payment
+	parent   string // the subscription in parent.subscription_details
+	refunds  []tracking.Refund
+	terms    tracking.Terms
 }
 
 // readWire takes the next value, an object of Stripe's.
@@ -67,7 +67,7 @@ func readWire(r *jsonReader) (w wire) {
 		case "amount_refunded":
 			w.refunded = r.number()
 		case "metadata":
-			w.tag, w.takenOver = readTag(r)
+			w.tag, w.takenBy = readTag(r)
 		default:
 			w.readLink(r, name)
 		}
@@ -134,7 +134,7 @@ func (w *wire) object() tracking.Object {
 		}
 	case tracking.KindSubscription:
 		o.Subscription, o.Schedule, o.Customer, o.Code, o.Terms = w.id, w.schedule, w.customer, w.canceled, w.terms
-		o.TakenOver = w.takenOver
+		o.TakenBy = w.takenBy
 	case tracking.KindSchedule:
 		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
 	case tracking.KindInvoice:

@@ -118,9 +118,9 @@ func readDetails(r *jsonReader) (subscription string, tag tracking.Tag) {
 	return subscription, tag
 }
 
-// readTag takes metadata and returns their Tag, the zero Tag if they are not Duesday's, and whether an installation
+// readTag takes metadata and returns their Tag, the zero Tag if they are not Duesday's, and the installation that
 // takes over the subscription.
-func readTag(r *jsonReader) (t tracking.Tag, takenOver bool) {
+func readTag(r *jsonReader) (t tracking.Tag, takenBy string) {
 	var purchase, kind, account, subscription string
 	for name := range r.members() {
 		switch string(name) {
@@ -135,7 +135,7 @@ func readTag(r *jsonReader) (t tracking.Tag, takenOver bool) {
 		case api.MetaSubscription:
 			subscription = r.str()
 		case api.MetaTakeover:
-			takenOver = r.str() != ""
+			takenBy = word(r.str())
 		}
 	}
 	switch {
@@ -149,5 +149,5 @@ func readTag(r *jsonReader) (t tracking.Tag, takenOver bool) {
 	case purchase == "" && subscription != "":
 		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
 	}
-	return t, takenOver
+	return t, takenBy
 }

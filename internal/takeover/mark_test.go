@@ -1,0 +1,234 @@
+package takeover_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// problems returns the kinds of the audit's problems.
+func (w *world) problems() (kinds string) {
+	w.Helper()
+	for _, p := range w.verify().Problems {
+		kinds += p.Kind + "; "
+	}
+	return kinds
+}
+
+// unsubscribed reports whether the tracked subscription has ended, and its buyer lost access once.
+func (w *world) unsubscribed(id string) bool {
+	w.Helper()
+	w.follow()
+	s, err := w.tracked.Subscription(w.Context(), w.own(), id)
+	w.must(err)
+	return s.Ending == tracking.EndCanceled && w.done[tracking.ActionUnsubscribe] == 1
+}
+
+// diesAfterUndo lets an undo end while a start is about to set the flag. The start dies when it has.
+func diesAfterUndo(t *testing.T) (w *world, customer, id string) {
+	w, customer, id = one(t)
+	ctx, die := context.WithCancel(t.Context())
+	set := false
+	w.before = func(r *http.Request) {
+		switch own := strings.HasSuffix(r.URL.Path, id); {
+		case own && set:
+			w.before = nil
+			die()
+		case own && r.Method == http.MethodPost:
+			set = true
+			before := w.before
+			w.before = nil
+			w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+			w.before = before
+		}
+	}
+	if err := takes(ctx, w, billing.Name{}); err == nil {
+		t.Error("no error")
+	}
+	return w, customer, id
+}
+
+// TestStart_DiesAfterUndo: nobody would charge what a start has made end after its undo. The audit names it, also after
+// its end, until another start takes it over, an undo lets it continue, or somebody removes the mark.
+func TestStart_DiesAfterUndo(t *testing.T) {
+	const named = "handed back, but marked; "
+	for name, do := range map[string]func(w *world, customer, id string) string{
+		"nothing": func(w *world, _, id string) string { return named },
+		"start": func(w *world, customer, id string) string {
+			w.must(takes(t.Context(), w, billing.Name{}))
+			w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id})) // of the first one changes nothing
+			return ""
+		},
+		"undo": func(w *world, customer, id string) string {
+			w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+			return ""
+		},
+		"continue": func(w *world, _, id string) string {
+			w.post("subscriptions/"+id, "cancel_at_period_end=false")
+			return named
+		},
+		"unmark": func(w *world, _, id string) string {
+			w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
+			return ""
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, customer, id := diesAfterUndo(t)
+			if got := w.problems(); got != named {
+				t.Errorf("at first %q", got)
+			}
+			want := do(w, customer, id)
+			charges := map[string]int{"nothing": 1, "unmark": 1}[name]
+			if charges == 0 {
+				charges = 2
+			}
+			for range 2 {
+				if got := w.problems(); got != want {
+					t.Errorf("%q, want %q", got, want)
+				}
+				w.days(25)
+			}
+			if got := w.charges(customer); got != charges {
+				t.Errorf("%d charges, want %d", got, charges)
+			}
+			if name == "unmark" && !w.unsubscribed(id) {
+				t.Errorf("did %v", w.done)
+			}
+		})
+	}
+}
+
+// TestStart_OfAnotherCustomer: the account of a held subscription gets another customer, with another method. A start
+// finds the subscription all the same, and does not take theirs over twice.
+func TestStart_OfAnotherCustomer(t *testing.T) {
+	w, customer, id := one(t)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	n := billing.Name{Account: customer, ID: id}
+	second, method := w.customer(2)
+	_, err := w.engine.Attach(t.Context(), customer, billing.Attachment{Customer: second, Method: method})
+	w.must(err)
+	_, err = w.engine.UpdateSubscription(t.Context(), n, billing.Change{Method: &method})
+	w.must(err)
+	_, err = w.engine.CreateSubscription(t.Context(), billing.NewSubscription{Account: "alice", Email: "a@example.com", ID: "other", SKU: "x",
+		Customer: customer, Amount: w.ours(n).Amount, TrialDays: 300, ReminderDays: 3, Interval: civil.Interval{N: 1, Unit: civil.Year}})
+	w.must(err)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.days(30)
+	if r := w.verify(); !r.OK || w.charges(customer) != 1 || w.charges(second) != 1 {
+		t.Errorf("%+v; %d and %d charges", r.Problems, w.charges(customer), w.charges(second))
+	}
+}
+
+// TestCanceledThere: theirs is canceled before a start has made it end. Its customer is not charged any more, and loses
+// access.
+func TestCanceledThere(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		do     func(ctx context.Context, w *world, n billing.Name) error
+		status billing.Status
+	}{
+		{"nothing", func(context.Context, *world, billing.Name) error { return nil }, billing.ParkedState},
+		{"start", takes, billing.ParkedState},
+		{"undo", undoes, billing.CanceledSub},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, customer, id := one(t)
+			n := billing.Name{Account: customer, ID: id}
+			w.fake.FailNext("POST /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 1)
+			if err := takes(t.Context(), w, n); err == nil {
+				t.Error("no error")
+			}
+			w.post("subscriptions/"+id, "cancel_at_period_end=true")
+			if got := w.problems(); got != "canceled at the processor; " {
+				t.Errorf("%q", got)
+			}
+			w.must(tt.do(t.Context(), w, n))
+			w.days(35)
+			if s := w.ours(n); s.Status != tt.status || w.charges(customer) != 1 || !w.unsubscribed(id) {
+				t.Errorf("%s: %s, %d charges, did %v", s.Status, s.Parked, w.charges(customer), w.done)
+			}
+		})
+	}
+}
+
+// TestUndo_Canceled: ours is canceled while it is held, and its customer changes their mind. An undo lets theirs continue,
+// and its later end is an ordinary one.
+func TestUndo_Canceled(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	_, err := w.engine.Cancel(t.Context(), n, false)
+	w.must(err)
+	w.must(undoes(t.Context(), w, n))
+	w.days(35)
+	if got := w.problems(); got != "" || w.charges(customer) != 2 {
+		t.Errorf("%q, %d charges", got, w.charges(customer))
+	}
+	w.post("subscriptions/"+id, "cancel_at_period_end=true")
+	w.days(35)
+	if !w.unsubscribed(id) {
+		t.Errorf("did %v", w.done)
+	}
+}
+
+// TestMark_OfAnother: a mark of another installation, or one that an undo has removed, does not make an end a takeover.
+func TestMark_OfAnother(t *testing.T) {
+	w, _, id := one(t)
+	w.post("subscriptions/"+id, "cancel_at_period_end=true", "metadata[duesday_takeover]=dd_other")
+	w.days(35)
+	if !w.unsubscribed(id) {
+		t.Errorf("did %v", w.done)
+	}
+	w, customer, id := one(t)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.follow()
+	w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+	w.post("subscriptions/"+id, "cancel_at_period_end=true")
+	w.days(35)
+	if !w.unsubscribed(id) {
+		t.Errorf("after an undo: did %v", w.done)
+	}
+}
+
+// TestRebuild: the events tell that a subscription was taken over, and a row that says otherwise differs.
+func TestRebuild(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.tracked.Register(t.Context(), merchant, w.own())
+	w.must(err)
+	customer, method := w.customer(1)
+	c, err := w.tracked.CreatePurchase(t.Context(), tracking.Order{Merchant: merchant, Kind: tracking.Subscribe, Key: "k", Price: w.price(),
+		Customer: customer, PaymentMethod: method})
+	w.must(err)
+	w.pass(10 * 24 * time.Hour)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.days(22)
+	w.follow()
+	differences := func() int {
+		t.Helper()
+		list, err := w.tracked.Rebuild(t.Context(), []string{w.own()}, tracking.RebuildSteps{Read: func() {}, Folded: func(int, int) {}})
+		if w.must(err); list[0].Compared == 0 || list[0].Partial > 0 {
+			t.Errorf("%+v", list[0])
+		}
+		return len(list[0].Differences)
+	}
+	if n := differences(); n != 0 {
+		t.Errorf("%d differences", n)
+	}
+	table := w.tables.Tracking.Subscriptions
+	for it, err := range w.inner.Scan(t.Context(), store.Scan{Table: table.Name}) {
+		w.must(err)
+		set := store.NewItem(store.Attribute{Name: schema.TrackedEnding, Value: store.S(string(tracking.EndCanceled))})
+		w.must(w.inner.Commit(t.Context(), store.Update(table.Name, table.KeyOf(it), set, []string{schema.TrackedTakenOver})))
+	}
+	if n := differences(); n != len(c.Purchase.Subscriptions) {
+		t.Errorf("%d differences without the mark", n)
+	}
+}
