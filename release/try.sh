@@ -188,7 +188,7 @@ try_deb() {
 	inside 'duesday --version'
 
 	say "upgrade whose start fails: dpkg says so, and starts it after the repair"
-	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo DUESDAY_LISTEN=192.0.2.1:8080 >>/etc/duesday/duesday.env'
+	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo SERVE_FLAGS=--no-such-flag >>/etc/duesday/duesday.env'
 	inside 'dpkg -i /debs/older.deb' && fail "an upgrade whose start fails has succeeded"
 	inside 'until [ "$(systemctl is-active duesday)" = failed ]; do sleep 1; done; mv /etc/duesday/kept /etc/duesday/duesday.env && dpkg --configure duesday' || fail "configured again"
 	active || fail "the service was not started after its settings were repaired"
@@ -206,7 +206,7 @@ try_deb() {
 	active || fail "the service was not started after the repair"
 
 	say "an upgrade whose start failed, undone: the older version does not start"
-	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo DUESDAY_LISTEN=192.0.2.1:8080 >>/etc/duesday/duesday.env'
+	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo SERVE_FLAGS=--no-such-flag >>/etc/duesday/duesday.env'
 	inside 'dpkg -i /debs/newer.deb' && fail "an upgrade whose start fails has succeeded"
 	inside 'mv /etc/duesday/kept /etc/duesday/duesday.env; systemctl stop duesday; systemctl reset-failed duesday; dpkg -i /debs/older.deb' || fail "the way back"
 	active && fail "the way back started the older version"
