@@ -96,7 +96,7 @@ func (v *Service) unfit(s *billing.Subscription, from processor.Subscription) st
 		return fmt.Sprintf("subscription %s, which it has become, is %s here", s.Name, s.Status)
 	case s.Held() && !k.Boundary.Equal(from.PeriodEnd):
 		return fmt.Sprintf(form, s.Name, k.Boundary.Format(time.RFC3339), from.PeriodEnd.Format(time.RFC3339))
-	case s.Held() && from.EndsWithPeriod && !v.engine.Opened.Accepts(from.TakenBy):
+	case from.EndsWithPeriod && !v.engine.Opened.Accepts(from.TakenBy):
 		return fmt.Sprintf("it was canceled at the processor, so cancel %s here, or undo the takeover", s.Name)
 	}
 	return ""

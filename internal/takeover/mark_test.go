@@ -9,8 +9,10 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -102,6 +104,9 @@ func TestStart_DiesAfterUndo(t *testing.T) {
 			if name == "unmark" && !w.unsubscribed(id) {
 				t.Errorf("did %v", w.done)
 			}
+			if name == "nothing" { // it has ended
+				w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+			}
 		})
 	}
 }
@@ -115,7 +120,7 @@ func TestStart_OfAnotherCustomer(t *testing.T) {
 	second, method := w.customer(2)
 	_, err := w.engine.Attach(t.Context(), customer, billing.Attachment{Customer: second, Method: method})
 	w.must(err)
-	_, err = w.engine.UpdateSubscription(t.Context(), n, billing.Change{Method: &method})
+	_, err = w.engine.UpdateSubscription(t.Context(), n, billing.Change{Method: &method, SKU: new("other"), From: w.ours(n).NextPayment})
 	w.must(err)
 	_, err = w.engine.CreateSubscription(t.Context(), billing.NewSubscription{Account: "alice", Email: "a@example.com", ID: "other", SKU: "x",
 		Customer: customer, Amount: w.ours(n).Amount, TrialDays: 300, ReminderDays: 3, Interval: civil.Interval{N: 1, Unit: civil.Year}})
@@ -124,6 +129,15 @@ func TestStart_OfAnotherCustomer(t *testing.T) {
 	w.days(30)
 	if r := w.verify(); !r.OK || w.charges(customer) != 1 || w.charges(second) != 1 {
 		t.Errorf("%+v; %d and %d charges", r.Problems, w.charges(customer), w.charges(second))
+	}
+	found := 0
+	for s, err := range lookup.Continuing(t.Context(), w.engine.Records, id) {
+		if w.must(err); s.SKU == "other" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("found %d subscriptions", found)
 	}
 }
 
@@ -138,6 +152,13 @@ func TestCanceledThere(t *testing.T) {
 		{"nothing", func(context.Context, *world, billing.Name) error { return nil }, billing.ParkedState},
 		{"start", takes, billing.ParkedState},
 		{"undo", undoes, billing.CanceledSub},
+		{"cancel", func(ctx context.Context, w *world, n billing.Name) error {
+			_, err := w.engine.Cancel(ctx, n, false)
+			if got := w.problems(); got != "" {
+				t.Errorf("after a cancellation: %q", got)
+			}
+			return err
+		}, billing.CanceledSub},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, customer, id := one(t)
@@ -154,8 +175,34 @@ func TestCanceledThere(t *testing.T) {
 			w.days(35)
 			if s := w.ours(n); s.Status != tt.status || w.charges(customer) != 1 || !w.unsubscribed(id) {
 				t.Errorf("%s: %s, %d charges, did %v", s.Status, s.Parked, w.charges(customer), w.done)
+			} else if parked := s.Status == billing.ParkedState; parked != strings.Contains(s.Parked, "not by a start") {
+				t.Errorf("parked because %q", s.Parked)
+			}
+			if got := w.problems(); got != "" {
+				t.Errorf("in the end %q", got)
 			}
 		})
+	}
+}
+
+// TestUndo_MeetsStart: a start makes theirs end, and dies, after the undo has read it. It continues, without a mark.
+func TestUndo_MeetsStart(t *testing.T) {
+	w, customer, id := one(t)
+	w.fake.FailNext("POST /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 1)
+	if err := takes(t.Context(), w, billing.Name{}); err == nil {
+		t.Error("no error")
+	}
+	met := false
+	w.store.Hook = func(o storetest.Operation, p storetest.Phase) error {
+		if o.Kind == storetest.Commit && p == storetest.Before && !met {
+			met = true
+			w.post("subscriptions/"+id, "cancel_at_period_end=true", "metadata[duesday_takeover]="+w.engine.Opened.Installation)
+		}
+		return nil
+	}
+	w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+	if theirs := w.stripe(http.MethodGet, "subscriptions/"+id); !met || theirs["cancel_at_period_end"] == true || w.problems() != "" {
+		t.Errorf("%v, %q", theirs, w.problems())
 	}
 }
 
@@ -190,8 +237,10 @@ func TestMark_OfAnother(t *testing.T) {
 	w, customer, id := one(t)
 	w.must(takes(t.Context(), w, billing.Name{}))
 	w.follow()
-	w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+	n := billing.Name{Account: customer, ID: id}
+	w.must(undoes(t.Context(), w, n))
 	w.post("subscriptions/"+id, "cancel_at_period_end=true")
+	w.must(undoes(t.Context(), w, n)) // it leaves what its customer has canceled
 	w.days(35)
 	if !w.unsubscribed(id) {
 		t.Errorf("after an undo: did %v", w.done)

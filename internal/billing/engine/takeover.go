@@ -145,10 +145,8 @@ func (e *Engine) UndoTakeover(ctx context.Context, n billing.Name) (*billing.Sub
 			others = append(others, e.dropRecord(s, s.Period))
 		}
 		s.SetTakeover(func(k *billing.Takeover) { k.Stage = billing.TakeoverUndoing })
-		if !s.Over() {
-			s.RequestedAt = e.Now()
-			s.Cancel()
-		}
+		s.RequestedAt = e.Now()
+		s.Cancel()
 		return others, nil
 	})
 }
