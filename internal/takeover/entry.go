@@ -27,7 +27,7 @@ func (v *Service) entry(ctx context.Context, theirs processor.Subscription, rule
 	if e.order = n; undone > 0 {
 		e.order.ID = fmt.Sprintf("%s-%d", n.ID, undone+1)
 	}
-	lost := theirs.EndsWithPeriod && v.engine.Opened.Accepts(theirs.TakenBy) // the store was restored from before the takeover
+	lost := theirs.EndsWithPeriod && v.engine.Opened.Accepts(theirs.TakenBy) // by this store before it was restored, or by a lost one
 	switch {
 	case theirs.Obstacle != "":
 		e.Stays = theirs.Obstacle
@@ -96,7 +96,7 @@ func (v *Service) unfit(s *billing.Subscription, from processor.Subscription) st
 		return fmt.Sprintf("subscription %s, which it has become, is %s here", s.Name, s.Status)
 	case s.Held() && !k.Boundary.Equal(from.PeriodEnd):
 		return fmt.Sprintf(form, s.Name, k.Boundary.Format(time.RFC3339), from.PeriodEnd.Format(time.RFC3339))
-	case from.EndsWithPeriod && !v.engine.Opened.Accepts(from.TakenBy):
+	case from.EndsWithPeriod && from.TakenBy != v.engine.Opened.Installation:
 		return fmt.Sprintf("it was canceled at the processor, so cancel %s here, or undo the takeover", s.Name)
 	}
 	return ""

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -224,6 +226,42 @@ func TestUndo_Canceled(t *testing.T) {
 	if !w.unsubscribed(id) {
 		t.Errorf("did %v", w.done)
 	}
+}
+
+// TestStart_OfLostStore: a new store takes over what a lost one had taken over, once its charges are accepted. If the
+// lost store comes back, it does not charge: the mark is of the new one.
+func TestStart_OfLostStore(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	lost, old := w.inner, w.engine.Opened.Installation
+	fresh, err := memstore.Open(w.tables.All(), w.now)
+	w.must(err)
+	w.inner = fresh
+	w.start(nil)
+	w.must((&charging.Control{Records: w.engine.Records}).Accept(t.Context(), old))
+	w.start(nil)
+	w.must(takes(t.Context(), w, n))
+	began := w.now()
+	w.days(35)
+	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
+		t.Errorf("%s, %d charges", s.Takeover.Stage, w.charges(customer))
+	}
+	w.inner = lost
+	w.at.Store(&began)
+	w.start(nil)
+	w.must((&charging.Control{Records: w.engine.Records}).Accept(t.Context(), w.mark(id)))
+	w.start(nil)
+	w.days(35)
+	if s := w.ours(n); s.Status != billing.ParkedState || w.charges(customer) != 2 {
+		t.Errorf("the lost store: %s, %d charges", s.Status, w.charges(customer))
+	}
+}
+
+// mark returns the installation that has marked the subscription.
+func (w *world) mark(id string) string {
+	w.Helper()
+	return w.stripe(http.MethodGet, "subscriptions/"+id)["metadata"].(map[string]any)["duesday_takeover"].(string)
 }
 
 // TestMark_OfAnother: a mark of another installation, or one that an undo has removed, does not make an end a takeover.

@@ -208,7 +208,7 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
 		return s, err
 	}
-	if theirs.EndsWithPeriod && !v.engine.Opened.Accepts(theirs.TakenBy) { // it was canceled there, and stays so
+	if theirs.EndsWithPeriod && theirs.TakenBy != v.engine.Opened.Installation { // it was canceled there, and stays so
 		s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
 		return s, unlessUnchanged(err)
 	}
@@ -228,7 +228,7 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 // unmark lets a subscription continue that a start has made end after its undo, unless another of ours continues it.
 func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) error {
 	e := Entry{Theirs: theirs}
-	if !theirs.Ended.IsZero() || !v.engine.Opened.Accepts(theirs.TakenBy) {
+	if !theirs.Ended.IsZero() || theirs.TakenBy != v.engine.Opened.Installation {
 		return nil
 	}
 	if _, _, err := v.find(ctx, &e); err != nil || e.Stored {

@@ -57,7 +57,7 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		_, again := a.origins[a.hash(k.From)]
 		switch {
 		case k.Stage == billing.TakeoverUndone && again:
-		case k.Stage == billing.TakeoverUndone && a.Opened.Accepts(theirs.TakenBy):
+		case k.Stage == billing.TakeoverUndone && theirs.TakenBy == a.Opened.Installation:
 			a.problem("handed back, but marked", s.Name, s.Period, "a start has marked %s after its undo, so its end triggers no unsubscribe, and nobody charges its customer "+
 				"then; to let it continue at the processor, run duesday takeover undo %s; if it was canceled, remove the metadata duesday_takeover there", k.From, s.Name)
 		case k.Stage == billing.TakeoverUndone && theirs.Ended.IsZero() && theirs.Ends:
@@ -68,7 +68,7 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		case k.Stage == billing.TakeoverUndoing && !continues:
 			a.problem("alive on neither side", s.Name, s.Period, "it is canceled here, and %s has ended or ends with its period; run duesday takeover undo %s again",
 				k.From, s.Name)
-		case !s.Over() && theirs.Ends && theirs.Ended.IsZero() && !a.Opened.Accepts(theirs.TakenBy):
+		case !s.Over() && theirs.Ends && theirs.Ended.IsZero() && theirs.TakenBy != a.Opened.Installation:
 			a.problem("canceled at the processor", s.Name, s.Period, "%s ends with its period, and no start has made it end; cancel %s here, or run duesday takeover undo %[2]s", k.From, s.Name)
 		case !continues:
 		case s.Over():

@@ -34,7 +34,7 @@ func (t *turn) askOrigin(ctx context.Context) origin {
 		return originRenewed
 	case o.Renewal != "" || o.Ended.IsZero():
 		return originWaits
-	case o.Ended.Before(k.Boundary), o.Refused, !t.e.Opened.Accepts(o.TakenBy):
+	case o.Ended.Before(k.Boundary), o.Refused, o.TakenBy != t.e.Opened.Installation:
 		return originGone
 	}
 	return originEnded
