@@ -208,7 +208,7 @@ try_deb() {
 	say "an upgrade whose start failed, undone: the older version does not start"
 	inside 'cp /etc/duesday/duesday.env /etc/duesday/kept && echo SERVE_FLAGS=--no-such-flag >>/etc/duesday/duesday.env'
 	inside 'dpkg -i /debs/newer.deb' && fail "an upgrade whose start fails has succeeded"
-	inside 'mv /etc/duesday/kept /etc/duesday/duesday.env; systemctl stop duesday; systemctl reset-failed duesday; dpkg -i /debs/older.deb' || fail "the way back"
+	inside 'mv /etc/duesday/kept /etc/duesday/duesday.env; systemctl stop duesday; rm -f /run/duesday-was-running; dpkg -i /debs/older.deb' || fail "the way back"
 	active && fail "the way back started the older version"
 	inside 'systemctl start duesday'
 

@@ -55,6 +55,7 @@ type Subscription struct {
 	Ended          time.Time // zero: it has not ended
 	EndsWithPeriod bool
 	TakenBy        string // the installation for which it ends; "" for none
+	Refused        bool   // its customer has said why it was cancelled
 	Status         string // in the processor's words
 	Obstacle       string // why Duesday cannot take it over; "" for nothing
 }

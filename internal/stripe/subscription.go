@@ -159,7 +159,7 @@ func (p *Processor) Succession(ctx context.Context, id string, boundary time.Tim
 		return processor.Succession{}, err
 	}
 	found := processor.Succession{Status: s.Status, Ends: s.AtEnd || s.CancelAt != 0, Ended: api.Instant(s.EndedAt), TakenBy: s.Metadata[api.MetaTakeover],
-		Refused: s.Cancellation.Feedback+s.Cancellation.Comment != ""}
+		Refused: s.refused()}
 	if !s.over() {
 		found.Ended = time.Time{}
 	}

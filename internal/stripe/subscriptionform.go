@@ -149,6 +149,9 @@ func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, 
 
 func (s *subscription) over() bool { return s.Status == "canceled" || s.Status == "incomplete_expired" }
 
+// refused reports whether the customer has said why the subscription was cancelled.
+func (s *subscription) refused() bool { return s.Cancellation.Feedback+s.Cancellation.Comment != "" }
+
 // periodEnd returns the end of the current period, the latest of its items.
 func (s *subscription) periodEnd() (end time.Time) {
 	for _, i := range s.Items.Data {
@@ -163,6 +166,7 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 func (s *subscription) convert(busy unsettled) processor.Subscription {
 	c := processor.Subscription{ID: s.ID, Created: api.Instant(s.Created), Customer: s.Customer.ID, Email: s.Customer.Email,
 		Name: s.Customer.Name, Anchor: api.Instant(s.Anchor), PeriodEnd: s.periodEnd(), Status: s.Status, EndsWithPeriod: s.AtEnd || s.CancelAt != 0, TakenBy: s.Metadata[api.MetaTakeover]}
+	c.Refused = s.refused()
 	if s.over() {
 		c.Ended = api.Instant(s.EndedAt)
 	}

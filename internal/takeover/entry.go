@@ -31,8 +31,8 @@ func (v *Service) entry(ctx context.Context, theirs processor.Subscription, rule
 	switch {
 	case theirs.Obstacle != "":
 		e.Stays = theirs.Obstacle
-	case lost: // it does not renew
-	case theirs.EndsWithPeriod && theirs.TakenBy != "":
+	case lost && !theirs.Refused: // it does not renew
+	case theirs.EndsWithPeriod && theirs.TakenBy != "" && !lost:
 		e.Stays = "it was taken over by installation " + theirs.TakenBy
 	case theirs.EndsWithPeriod:
 		e.Stays = "it ends with its period"
@@ -96,15 +96,23 @@ func (v *Service) unfit(s *billing.Subscription, from processor.Subscription) st
 		return fmt.Sprintf("subscription %s, which it has become, is %s here", s.Name, s.Status)
 	case s.Held() && !k.Boundary.Equal(from.PeriodEnd):
 		return fmt.Sprintf(form, s.Name, k.Boundary.Format(time.RFC3339), from.PeriodEnd.Format(time.RFC3339))
-	case from.EndsWithPeriod && from.TakenBy != v.engine.Opened.Installation:
+	case from.EndsWithPeriod && v.refused(from, k.Stage):
 		return fmt.Sprintf("it was canceled at the processor, so cancel %s here, or undo the takeover", s.Name)
 	}
 	return ""
 }
 
+// refused reports whether somebody else than a start has made theirs end: its customer, or another installation. At the
+// stage ending a start has, so somebody has removed a mark that is missing.
+func (v *Service) refused(theirs processor.Subscription, stage billing.TakeoverStage) bool {
+	removed := theirs.TakenBy == "" && stage == billing.TakeoverEnding
+	return theirs.Refused || !removed && !v.engine.Opened.Accepts(theirs.TakenBy)
+}
+
 // complete reports whether nothing is left to be done.
-func (e *Entry) complete() bool {
-	return e.Stored && (!e.Ours.Held() || e.Ours.Takeover.Stage == billing.TakeoverEnding && e.Theirs.EndsWithPeriod)
+func (v *Service) complete(e *Entry) bool {
+	ends := e.Theirs.EndsWithPeriod && e.Theirs.TakenBy == v.engine.Opened.Installation
+	return e.Stored && (!e.Ours.Held() || e.Ours.Takeover.Stage == billing.TakeoverEnding && ends)
 }
 
 func locale(theirs processor.Subscription) string {

@@ -2,13 +2,13 @@ package takeover_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
@@ -106,8 +106,9 @@ func TestStart_DiesAfterUndo(t *testing.T) {
 			if name == "unmark" && !w.unsubscribed(id) {
 				t.Errorf("did %v", w.done)
 			}
-			if name == "nothing" { // it has ended
-				w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+			err := undoes(t.Context(), w, billing.Name{Account: customer, ID: id})
+			if ended := name == "nothing"; errors.Is(err, billing.ErrState) != ended || err != nil && !ended {
+				t.Error(err)
 			}
 		})
 	}
@@ -208,15 +209,22 @@ func TestUndo_MeetsStart(t *testing.T) {
 	}
 }
 
-// TestUndo_Canceled: ours is canceled while it is held, and its customer changes their mind. An undo lets theirs continue,
-// and its later end is an ordinary one.
+// TestUndo_Canceled: ours is canceled while it is held, and its customer changes their mind. An undo is refused. Who lets
+// theirs continue and removes its mark is not warned any more, and its later end is an ordinary one.
 func TestUndo_Canceled(t *testing.T) {
 	w, customer, id := one(t)
 	n := billing.Name{Account: customer, ID: id}
 	w.must(takes(t.Context(), w, n))
 	_, err := w.engine.Cancel(t.Context(), n, false)
 	w.must(err)
-	w.must(undoes(t.Context(), w, n))
+	if err := undoes(t.Context(), w, n); !errors.Is(err, billing.ErrState) {
+		t.Error(err)
+	}
+	w.post("subscriptions/"+id, "cancel_at_period_end=false")
+	if got := w.problems(); got != "alive at the processor; " {
+		t.Errorf("%q", got)
+	}
+	w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
 	w.days(35)
 	if got := w.problems(); got != "" || w.charges(customer) != 2 {
 		t.Errorf("%q, %d charges", got, w.charges(customer))
@@ -225,6 +233,91 @@ func TestUndo_Canceled(t *testing.T) {
 	w.days(35)
 	if !w.unsubscribed(id) {
 		t.Errorf("did %v", w.done)
+	}
+}
+
+// TestMark_Removed: somebody removes the mark of what is held. The audit says so, and the same start sets it again, or
+// an undo lets theirs continue.
+func TestMark_Removed(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		w, customer, id := one(t)
+		n := billing.Name{Account: customer, ID: id}
+		w.must(takes(t.Context(), w, n))
+		w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
+		if got := w.problems(); got != "canceled at the processor; " {
+			t.Errorf("%q", got)
+		}
+		if back {
+			w.must(undoes(t.Context(), w, n))
+		} else {
+			w.must(takes(t.Context(), w, n))
+		}
+		for range 2 {
+			if got := w.problems(); got != "" {
+				t.Errorf("undone %v: %q", back, got)
+			}
+			w.days(17)
+		}
+		if n := w.charges(customer); n != 2 {
+			t.Errorf("undone %v: %d charges", back, n)
+		}
+	}
+}
+
+// TestRefused: a customer cancels what is held, with a reason. The audit says so at once, neither a start nor an undo
+// takes it back, and nobody charges the customer.
+func TestRefused(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *world, billing.Name) error{"start": takes, "undo": undoes} {
+		w, customer, id := one(t)
+		n := billing.Name{Account: customer, ID: id}
+		w.must(takes(t.Context(), w, n))
+		w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+		if got := w.problems(); got != "canceled at the processor; " {
+			t.Errorf("%q", got)
+		}
+		w.must(do(t.Context(), w, n))
+		w.days(35)
+		if s := w.ours(n); s.Status != map[string]billing.Status{"start": billing.ParkedState, "undo": billing.CanceledSub}[name] || w.charges(customer) != 1 {
+			t.Errorf("%s: %s, %d charges", name, s.Status, w.charges(customer))
+		}
+	}
+}
+
+// TestCharge_TellsFirst: a period is parked because Stripe did not answer, and theirs was canceled meanwhile. A person's
+// charge parks it with that reason, and a second one charges it.
+func TestCharge_TellsFirst(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+	w.idle(20)
+	w.fake.FailNext("GET /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 5)
+	w.days(5)
+	for charges := 1; charges <= 2; charges++ {
+		if s := w.ours(n); s.Status != billing.ParkedState || w.charges(customer) != 1 {
+			t.Errorf("%s, %d charges", s.Status, w.charges(customer))
+		}
+		_, _, err := w.engine.ChargeParked(t.Context(), n)
+		w.must(err)
+		if got := w.charges(customer); got != charges {
+			t.Errorf("%d charges, want %d: %s", got, charges, w.ours(n).Parked)
+		}
+	}
+	if got := w.problems(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestVerify_EndsEarly: theirs is canceled at once, before its boundary. The audit says so until a run has parked ours.
+func TestVerify_EndsEarly(t *testing.T) {
+	w, _, id := one(t)
+	w.must(takes(t.Context(), w, billing.Name{}))
+	w.stripe(http.MethodDelete, "subscriptions/"+id)
+	for _, want := range []string{"canceled at the processor; ", ""} {
+		if got := w.problems(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		w.days(30)
 	}
 }
 
@@ -239,7 +332,7 @@ func TestStart_OfLostStore(t *testing.T) {
 	w.must(err)
 	w.inner = fresh
 	w.start(nil)
-	w.must((&charging.Control{Records: w.engine.Records}).Accept(t.Context(), old))
+	w.must(w.engine.Charging().Accept(t.Context(), old))
 	w.start(nil)
 	w.must(takes(t.Context(), w, n))
 	began := w.now()
@@ -250,7 +343,7 @@ func TestStart_OfLostStore(t *testing.T) {
 	w.inner = lost
 	w.at.Store(&began)
 	w.start(nil)
-	w.must((&charging.Control{Records: w.engine.Records}).Accept(t.Context(), w.mark(id)))
+	w.must(w.engine.Charging().Accept(t.Context(), w.mark(id)))
 	w.start(nil)
 	w.days(35)
 	if s := w.ours(n); s.Status != billing.ParkedState || w.charges(customer) != 2 {

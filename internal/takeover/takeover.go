@@ -158,7 +158,7 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 		}
 		e.Stored = true
 	}
-	if e.complete() {
+	if v.complete(&e) {
 		return e, nil
 	}
 	ending, err := processor.Ask(ctx, func() (processor.Subscription, error) {
@@ -169,8 +169,8 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 	}
 	e.Theirs = ending
 	switch boundary := e.Ours.Takeover.Boundary; {
-	case !e.Theirs.EndsWithPeriod || !e.Theirs.PeriodEnd.Equal(boundary):
-		return e, fmt.Errorf("the processor shows that %s continues, or that its period does not end at %s; start the takeover again, or undo it",
+	case !e.Theirs.EndsWithPeriod || e.Theirs.TakenBy != v.engine.Opened.Installation || !e.Theirs.PeriodEnd.Equal(boundary):
+		return e, fmt.Errorf("the processor shows that %s continues, has no mark, or has a period that does not end at %s; start the takeover again, or undo it",
 			theirs.ID, boundary.Format(time.RFC3339))
 	}
 	now, err := v.engine.NoteTakeover(ctx, e.Ours.Name, billing.TakeoverEnding)
@@ -193,14 +193,17 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	if s.Takeover == nil {
 		return s, fmt.Errorf("subscription %s was not taken over: %w", s.Name, billing.ErrState)
 	}
-	from := s.Takeover.From
+	from, stage := s.Takeover.From, s.Takeover.Stage
 	theirs, err := processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.Subscription(ctx, from) })
 	switch {
 	case err != nil:
 		return s, err
-	case s.Takeover.Stage == billing.TakeoverUndone:
+	case stage == billing.TakeoverUndone:
 		return s, v.unmark(ctx, theirs)
-	case !theirs.Ended.IsZero() && s.Takeover.Stage == billing.TakeoverUndoing:
+	case s.Over() && stage != billing.TakeoverUndoing:
+		return s, fmt.Errorf("subscription %s is %s here; to keep %s, let it continue at the processor, and remove its metadata duesday_takeover: %w",
+			s.Name, s.Status, from, billing.ErrState)
+	case !theirs.Ended.IsZero() && stage == billing.TakeoverUndoing:
 		return v.retain(ctx, s)
 	case !theirs.Ended.IsZero():
 		return s, fmt.Errorf("%s has ended at the processor, so subscription %s must continue here: %w", from, s.Name, billing.ErrState)
@@ -208,7 +211,7 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
 		return s, err
 	}
-	if theirs.EndsWithPeriod && theirs.TakenBy != v.engine.Opened.Installation { // it was canceled there, and stays so
+	if theirs.EndsWithPeriod && v.refused(theirs, stage) { // it was canceled there, and stays so
 		s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
 		return s, unlessUnchanged(err)
 	}
@@ -228,11 +231,14 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 // unmark lets a subscription continue that a start has made end after its undo, unless another of ours continues it.
 func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) error {
 	e := Entry{Theirs: theirs}
-	if !theirs.Ended.IsZero() || theirs.TakenBy != v.engine.Opened.Installation {
+	if theirs.TakenBy != v.engine.Opened.Installation || theirs.Refused {
 		return nil
 	}
-	if _, _, err := v.find(ctx, &e); err != nil || e.Stored {
+	switch _, _, err := v.find(ctx, &e); {
+	case err != nil || e.Stored:
 		return err
+	case !theirs.Ended.IsZero():
+		return fmt.Errorf("%s has ended with the mark of a start, so its end has triggered no unsubscribe, and nobody charges its customer: %w", theirs.ID, billing.ErrState)
 	}
 	_, err := v.biller.EndWithPeriod(ctx, theirs.ID, "")
 	return err

@@ -10,9 +10,6 @@ upgrade | 2)
 			: >/run/duesday-was-running
 			systemctl stop duesday.service
 			;;
-		inactive)
-			rm -f /run/duesday-was-running # of an upgrade that failed; somebody has stopped the service since
-			;;
 		esac
 	fi
 	;;

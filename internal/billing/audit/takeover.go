@@ -59,7 +59,8 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		case k.Stage == billing.TakeoverUndone && again:
 		case k.Stage == billing.TakeoverUndone && theirs.TakenBy == a.Opened.Installation:
 			a.problem("handed back, but marked", s.Name, s.Period, "a start has marked %s after its undo, so its end triggers no unsubscribe, and nobody charges its customer "+
-				"then; to let it continue at the processor, run duesday takeover undo %s; if it was canceled, remove the metadata duesday_takeover there", k.From, s.Name)
+				"then; to let it continue at the processor, run duesday takeover undo %s; if it has ended, decide what its customer gets; then, or if its customer has "+
+				"canceled it, remove the metadata duesday_takeover there", k.From, s.Name)
 		case k.Stage == billing.TakeoverUndone && theirs.Ended.IsZero() && theirs.Ends:
 			a.note("handed back and ending", s, "%s ends with its period; if nobody canceled it at the processor, let it continue there", k.From)
 		case k.Stage == billing.TakeoverUndone:
@@ -68,11 +69,15 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		case k.Stage == billing.TakeoverUndoing && !continues:
 			a.problem("alive on neither side", s.Name, s.Period, "it is canceled here, and %s has ended or ends with its period; run duesday takeover undo %s again",
 				k.From, s.Name)
-		case !s.Over() && theirs.Ends && theirs.Ended.IsZero() && theirs.TakenBy != a.Opened.Installation:
-			a.problem("canceled at the processor", s.Name, s.Period, "%s ends with its period, and no start has made it end; cancel %s here, or run duesday takeover undo %[2]s", k.From, s.Name)
+		case continues && s.Over() && k.Stage == billing.TakeoverEnding && theirs.TakenBy == "": // a person has removed the mark
+		case continues && s.Over():
+			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor, or, to let it continue, "+
+				"remove its metadata duesday_takeover there", k.From)
+		case !continues && !s.Over() && s.Status != billing.ParkedState &&
+			(theirs.Refused || theirs.TakenBy != a.Opened.Installation || !theirs.Ended.IsZero() && theirs.Ended.Before(k.Boundary)):
+			a.problem("canceled at the processor", s.Name, s.Period, "%s was canceled there, perhaps by its customer, or its metadata duesday_takeover was removed; cancel %s here, "+
+				"or run duesday takeover start or undo", k.From, s.Name)
 		case !continues:
-		case s.Over():
-			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor, or run duesday takeover undo %s", k.From, s.Name)
 		case a.now.Sub(s.Created) > startLasts:
 			a.problem("alive on both sides", s.Name, s.Period, "%s continues, so it will charge, and ours waits; run duesday takeover start or takeover undo", k.From)
 		}

@@ -40,10 +40,10 @@ type origin uint8
 const (
 	originNone    origin = iota // the subscription is not held
 	originUnasked               // it is held
-	originEnded                 // theirs has ended, and did not renew
+	originEnded                 // theirs has ended, and did not renew, or a person decides that ours begins
 	originRenewed               // theirs has charged the period
 	originWaits                 // theirs has not ended yet, or it is not known
-	originGone                  // theirs ended before the boundary
+	originGone                  // theirs was canceled, perhaps by its customer
 )
 
 // A methodCheck reports whether the account has received a payment method since the period was
@@ -209,8 +209,6 @@ func nextClosed(x situation) action {
 		return doLapse
 	case x.trigger == byPerson && (x.charged || x.byWire):
 		return doNothing // a person charges one period at a time, and no period paid by wire
-	case x.origin == originGone && x.trigger == byPerson: // a person who charges it knows what the customer wants
-		return next(x.released())
 	case x.origin > originEnded, x.origin == originUnasked:
 		return nextHeld(x)
 	case x.trigger == byRun && x.altered:

@@ -34,10 +34,24 @@ func (t *turn) askOrigin(ctx context.Context) origin {
 		return originRenewed
 	case o.Renewal != "" || o.Ended.IsZero():
 		return originWaits
-	case o.Ended.Before(k.Boundary), o.Refused, o.TakenBy != t.e.Opened.Installation:
-		return originGone
+	case !o.Ended.Before(k.Boundary) && !o.Refused && o.TakenBy == t.e.Opened.Installation:
+		return originEnded
+	case t.w.trigger == byPerson && t.s.Parked == t.goneReason():
+		return originEnded // who charges it has read this
 	}
-	return originEnded
+	return originGone
+}
+
+// goneReason returns why the customer may not want what the processor's subscription has ended without.
+func (t *turn) goneReason() string {
+	k := t.s.Takeover
+	switch o := t.origin; {
+	case o.Refused:
+		return k.From + " was canceled at the processor, with a reason from its customer"
+	case o.Ended.Before(k.Boundary):
+		return fmt.Sprintf("%s ended at the processor on %s, before its period did; perhaps its customer cancelled it", k.From, billing.TodayIn(t.s.TimeZone, o.Ended))
+	}
+	return k.From + " was canceled at the processor, and not by a start of this takeover"
 }
 
 // released returns the situation as if theirs had ended.
@@ -67,13 +81,8 @@ func (t *turn) awaitOrigin(ctx context.Context, a action) (step, error) {
 	switch {
 	case t.lost != nil:
 		reason = fmt.Sprintf("whether %s has ended at the processor is not known: %s", k.From, secret.MaskCards(t.lost.Error()))
-	case a == doParkOrigin && t.origin.Refused:
-		return t.e.park(ctx, s, t.today, k.From+" was canceled at the processor, with a reason from its customer")
-	case a == doParkOrigin && !t.origin.Ended.Before(k.Boundary):
-		return t.e.park(ctx, s, t.today, k.From+" was canceled at the processor, and not by a start of this takeover")
 	case a == doParkOrigin:
-		return t.e.park(ctx, s, t.today, fmt.Sprintf("%s ended at the processor on %s, before its period did; perhaps its customer cancelled it",
-			k.From, billing.TodayIn(s.TimeZone, t.origin.Ended)))
+		return t.e.park(ctx, s, t.today, t.goneReason())
 	case t.origin.Renewal != "":
 		reason = fmt.Sprintf("%s has the unpaid invoice %s at the processor", k.From, t.origin.Renewal)
 	}
@@ -136,7 +145,7 @@ func (e *Engine) UndoTakeover(ctx context.Context, n billing.Name) (*billing.Sub
 			return nil, refusal(s, " was not taken over")
 		case k.Stage == billing.TakeoverUndoing || k.Stage == billing.TakeoverUndone:
 			return nil, billing.ErrUnchanged
-		case s.Over() && !s.Held():
+		case s.Over():
 			return nil, wrongStatus(s)
 		case !s.Held() || s.Open != nil:
 			return nil, refusal(s, ": its period %d was opened here, so its takeover cannot be undone; to end it, use subscription cancel", s.AtHand())
