@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/takeover"
 	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -79,6 +80,11 @@ func TestStart_DiesAfterUndo(t *testing.T) {
 			w.post("subscriptions/"+id, "cancel_at_period_end=false")
 			return named
 		},
+		"refused": func(w *world, customer, id string) string {
+			w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+			w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
+			return named
+		},
 		"unmark": func(w *world, _, id string) string {
 			w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
 			return ""
@@ -90,7 +96,7 @@ func TestStart_DiesAfterUndo(t *testing.T) {
 				t.Errorf("at first %q", got)
 			}
 			want := do(w, customer, id)
-			charges := map[string]int{"nothing": 1, "unmark": 1}[name]
+			charges := map[string]int{"nothing": 1, "unmark": 1, "refused": 1}[name]
 			if charges == 0 {
 				charges = 2
 			}
@@ -217,7 +223,7 @@ func TestUndo_Canceled(t *testing.T) {
 	w.must(takes(t.Context(), w, n))
 	_, err := w.engine.Cancel(t.Context(), n, false)
 	w.must(err)
-	if err := undoes(t.Context(), w, n); !errors.Is(err, billing.ErrState) {
+	if err := undoes(t.Context(), w, n); !errors.Is(err, billing.ErrState) || !strings.Contains(err.Error(), "remove its metadata") {
 		t.Error(err)
 	}
 	w.post("subscriptions/"+id, "cancel_at_period_end=false")
@@ -265,15 +271,23 @@ func TestMark_Removed(t *testing.T) {
 }
 
 // TestRefused: a customer cancels what is held, with a reason. The audit says so at once, neither a start nor an undo
-// takes it back, and nobody charges the customer.
+// takes it back, also in a store of an older backup, and nobody charges the customer.
 func TestRefused(t *testing.T) {
-	for name, do := range map[string]func(context.Context, *world, billing.Name) error{"start": takes, "undo": undoes} {
+	for name, do := range map[string]func(context.Context, *world, billing.Name) error{"start": takes, "undo": undoes, "restored": nil} {
 		w, customer, id := one(t)
-		n := billing.Name{Account: customer, ID: id}
+		n, before := billing.Name{Account: customer, ID: id}, w.copied()
 		w.must(takes(t.Context(), w, n))
 		w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
 		if got := w.problems(); got != "canceled at the processor; " {
 			t.Errorf("%q", got)
+		}
+		if do == nil {
+			w.inner = before
+			w.start(nil)
+			if all, err := w.take(t.Context(), takeover.Filter{}); err != nil || all[id].Stays != "it ends with its period" {
+				t.Errorf("%v, %+v", err, all[id])
+			}
+			continue
 		}
 		w.must(do(t.Context(), w, n))
 		w.days(35)

@@ -134,27 +134,33 @@ func TestStart_MeetsUndo(t *testing.T) {
 	}
 }
 
-// TestStart_ReadsBack: somebody makes theirs continue before the start has read it back. The start fails, and the same
-// start completes it.
+// TestStart_ReadsBack: somebody makes theirs continue, or removes its mark, before the start has read it back. The start
+// fails. The same start completes it, unless its customer may have canceled it.
 func TestStart_ReadsBack(t *testing.T) {
-	w, customer, id := one(t)
-	n, asked := billing.Name{Account: customer, ID: id}, false
-	w.before = func(r *http.Request) {
-		switch own := strings.HasSuffix(r.URL.Path, id); {
-		case own && r.Method == http.MethodPost:
-			asked = true
-		case own && asked:
-			w.before = nil
-			w.post("subscriptions/"+id, "cancel_at_period_end=false")
+	for _, change := range []string{"cancel_at_period_end=false", "metadata[duesday_takeover]="} {
+		w, customer, id := one(t)
+		n, asked := billing.Name{Account: customer, ID: id}, false
+		w.before = func(r *http.Request) {
+			switch own := strings.HasSuffix(r.URL.Path, id); {
+			case own && r.Method == http.MethodPost:
+				asked = true
+			case own && asked:
+				w.before = nil
+				w.post("subscriptions/"+id, change)
+			}
 		}
-	}
-	err := takes(t.Context(), w, n)
-	if s := w.ours(n); err == nil || w.before != nil || s.Takeover.Stage != billing.TakeoverHeld {
-		t.Errorf("%v; stage %s", err, s.Takeover.Stage)
-	}
-	w.must(takes(t.Context(), w, n))
-	if s := w.ours(n); s.Takeover.Stage != billing.TakeoverEnding {
-		t.Errorf("again: stage %s", s.Takeover.Stage)
+		err := takes(t.Context(), w, n)
+		if s := w.ours(n); err == nil || w.before != nil || s.Takeover.Stage != billing.TakeoverHeld {
+			t.Errorf("%v; stage %s", err, s.Takeover.Stage)
+		}
+		w.must(takes(t.Context(), w, n))
+		want := billing.TakeoverEnding
+		if strings.HasPrefix(change, "metadata") { // its customer may have canceled it
+			want = billing.TakeoverHeld
+		}
+		if s := w.ours(n); s.Takeover.Stage != want {
+			t.Errorf("again: stage %s", s.Takeover.Stage)
+		}
 	}
 }
 
