@@ -23,9 +23,9 @@ type Biller interface {
 	// Disputed returns the open dispute of a customer, or "".
 	Disputed(ctx context.Context, customer string) (string, error)
 
-	// EndWithPeriod makes the subscription end with its period and notes the installation that takes it
-	// over, or makes it continue if that is "". It returns the state afterwards.
-	EndWithPeriod(ctx context.Context, id, installation string) (Subscription, error)
+	// SetEnd makes the subscription end with its period, or continue, and notes the installation that takes it
+	// over; "" for none. If one does, it forgets reasons of earlier cancellations. It returns the state afterwards.
+	SetEnd(ctx context.Context, id string, ends bool, taker string) (Subscription, error)
 
 	// Succession returns what has become of the subscription at and after the boundary.
 	Succession(ctx context.Context, id string, boundary time.Time) (Succession, error)

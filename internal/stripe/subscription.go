@@ -138,13 +138,16 @@ func (p *Processor) disputed(ctx context.Context, found unsettled) error {
 	return nil
 }
 
-// EndWithPeriod implements processor.Biller. The request has no idempotency key: repeated, it changes
+// SetEnd implements processor.Biller. The request has no idempotency key: repeated, it changes
 // nothing, and with a key, Stripe would answer for a day as before an undo.
-func (p *Processor) EndWithPeriod(ctx context.Context, id, installation string) (processor.Subscription, error) {
+func (p *Processor) SetEnd(ctx context.Context, id string, ends bool, taker string) (processor.Subscription, error) {
 	if err := api.CheckID("subscription", id, "sub_"); err != nil {
 		return processor.Subscription{}, err
 	}
-	form := url.Values{"cancel_at_period_end": {strconv.FormatBool(installation != "")}, "metadata[" + api.MetaTakeover + "]": {installation}}
+	form := url.Values{"cancel_at_period_end": {strconv.FormatBool(ends)}, "metadata[" + api.MetaTakeover + "]": {taker}}
+	if taker != "" {
+		form["cancellation_details[comment]"], form["cancellation_details[feedback]"] = []string{""}, []string{""}
+	}
 	if _, _, err := p.api.Ask(ctx, http.MethodPost, subscriptions+"/"+id, "", "", form); err != nil {
 		return processor.Subscription{}, err
 	}

@@ -202,6 +202,9 @@ func (s *subscription) shape() string {
 	return ""
 }
 
+// maxKeys is how many keys of metadata Stripe stores with an object.
+const maxKeys = 50
+
 // state returns why it cannot be taken over in its state, or "".
 func (s *subscription) state() string {
 	switch {
@@ -217,6 +220,8 @@ func (s *subscription) state() string {
 		return "it has a pending update"
 	case s.CancelAt != 0 && !s.AtEnd:
 		return "it is to be canceled on " + api.Instant(s.CancelAt).Format(time.DateOnly)
+	case len(s.Metadata) >= maxKeys && s.Metadata[api.MetaTakeover] == "":
+		return fmt.Sprintf("it has %d keys of metadata, and needs room for one more", len(s.Metadata))
 	case s.Customer.Balance != 0:
 		return "its customer has a balance"
 	}

@@ -3,12 +3,15 @@ package takeover_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/lookup"
 	"github.com/duesday/duesday/internal/schema"
@@ -83,7 +86,7 @@ func TestStart_DiesAfterUndo(t *testing.T) {
 		"refused": func(w *world, customer, id string) string {
 			w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
 			w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id}))
-			return named
+			return ""
 		},
 		"unmark": func(w *world, _, id string) string {
 			w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
@@ -109,7 +112,7 @@ func TestStart_DiesAfterUndo(t *testing.T) {
 			if got := w.charges(customer); got != charges {
 				t.Errorf("%d charges, want %d", got, charges)
 			}
-			if name == "unmark" && !w.unsubscribed(id) {
+			if (name == "unmark" || name == "refused") && !w.unsubscribed(id) {
 				t.Errorf("did %v", w.done)
 			}
 			err := undoes(t.Context(), w, billing.Name{Account: customer, ID: id})
@@ -215,30 +218,41 @@ func TestUndo_MeetsStart(t *testing.T) {
 	}
 }
 
-// TestUndo_Canceled: ours is canceled while it is held, and its customer changes their mind. An undo is refused. Who lets
-// theirs continue and removes its mark is not warned any more, and its later end is an ordinary one.
+// TestUndo_Canceled: ours is canceled while it is held, and its customer changes their mind. An undo is refused until a
+// person lets theirs continue. Then it hands the subscription back, which can be taken over again.
 func TestUndo_Canceled(t *testing.T) {
-	w, customer, id := one(t)
-	n := billing.Name{Account: customer, ID: id}
-	w.must(takes(t.Context(), w, n))
-	_, err := w.engine.Cancel(t.Context(), n, false)
-	w.must(err)
-	if err := undoes(t.Context(), w, n); !errors.Is(err, billing.ErrState) || !strings.Contains(err.Error(), "remove its metadata") {
-		t.Error(err)
-	}
-	w.post("subscriptions/"+id, "cancel_at_period_end=false")
-	if got := w.problems(); got != "alive at the processor; " {
-		t.Errorf("%q", got)
-	}
-	w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
-	w.days(35)
-	if got := w.problems(); got != "" || w.charges(customer) != 2 {
-		t.Errorf("%q, %d charges", got, w.charges(customer))
-	}
-	w.post("subscriptions/"+id, "cancel_at_period_end=true")
-	w.days(35)
-	if !w.unsubscribed(id) {
-		t.Errorf("did %v", w.done)
+	for _, held := range []bool{false, true} {
+		w, customer, id := one(t)
+		n := billing.Name{Account: customer, ID: id}
+		if held {
+			w.fake.FailNext("POST /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 1)
+		}
+		if err := takes(t.Context(), w, n); (err != nil) != held {
+			t.Error(err)
+		}
+		_, err := w.engine.Cancel(t.Context(), n, false)
+		w.must(err)
+		if !held {
+			if err := undoes(t.Context(), w, n); !errors.Is(err, billing.ErrState) || !strings.Contains(err.Error(), "let it continue at the processor") {
+				t.Error(err)
+			}
+			w.post("subscriptions/"+id, "cancel_at_period_end=false")
+		}
+		if got := w.problems(); got != "alive at the processor; " {
+			t.Errorf("%q", got)
+		}
+		w.must(undoes(t.Context(), w, n))
+		w.days(35)
+		if got := w.problems(); got != "" || w.charges(customer) != 2 {
+			t.Errorf("held %v: %q, %d charges", held, got, w.charges(customer))
+		}
+		w.must(takes(t.Context(), w, n))
+		w.must(undoes(t.Context(), w, billing.Name{Account: customer, ID: id + "-2"}))
+		w.post("subscriptions/"+id, "cancel_at_period_end=true")
+		w.days(35)
+		if !w.unsubscribed(id) {
+			t.Errorf("held %v: did %v", held, w.done)
+		}
 	}
 }
 
@@ -294,19 +308,105 @@ func TestRefused(t *testing.T) {
 		if s := w.ours(n); s.Status != map[string]billing.Status{"start": billing.ParkedState, "undo": billing.CanceledSub}[name] || w.charges(customer) != 1 {
 			t.Errorf("%s: %s, %d charges", name, s.Status, w.charges(customer))
 		}
+		if back := name == "undo"; w.unsubscribed(id) != back {
+			t.Errorf("%s: did %v", name, w.done)
+		}
 	}
 }
 
-// TestCharge_TellsFirst: a period is parked because Stripe did not answer, and theirs was canceled meanwhile. A person's
-// charge parks it with that reason, and a second one charges it.
-func TestCharge_TellsFirst(t *testing.T) {
+// TestRefused_Before: a reason that a customer gave for an earlier cancellation does not count.
+func TestRefused_Before(t *testing.T) {
+	w, customer, id := one(t)
+	w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive", "cancellation_details[comment]=no")
+	w.post("subscriptions/"+id, "cancel_at_period_end=false", "cancellation_details[feedback]=too_expensive", "cancellation_details[comment]=no")
+	w.must(takes(t.Context(), w, billing.Name{}))
+	if got := w.problems(); got != "" {
+		t.Errorf("%q", got)
+	}
+	w.days(30)
+	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
+		t.Errorf("%s: %s, %d charges", s.Status, s.Parked, w.charges(customer))
+	}
+}
+
+// TestUndo_InterruptedUnmarked: somebody has removed the mark, and an undo fails after it has canceled ours. The same undo
+// lets theirs continue.
+func TestUndo_InterruptedUnmarked(t *testing.T) {
+	unmarked := map[*world]bool{}
+	during(t, func(ctx context.Context, w *world, n billing.Name) error {
+		if !unmarked[w] {
+			unmarked[w] = true
+			w.post("subscriptions/"+n.ID, "metadata[duesday_takeover]=")
+		}
+		return undoes(ctx, w, n)
+	}, true, func(t *testing.T, w *world, customer, id string) {
+		w.days(35)
+		if got := w.problems(); got != "" || w.charges(customer) != 2 {
+			t.Errorf("%q, %d charges", got, w.charges(customer))
+		}
+	})
+}
+
+// TestVerify_Decided: a person has skipped the period of theirs, which has ended early, or has ours end, too. The audit is
+// silent.
+func TestVerify_Decided(t *testing.T) {
 	w, customer, id := one(t)
 	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	w.stripe(http.MethodDelete, "subscriptions/"+id)
+	w.days(25)
+	_, err := w.engine.SkipParked(t.Context(), n)
+	w.must(err)
+	w.days(2)
+	if got := w.problems(); got != "" {
+		t.Errorf("after a skip: %q", got)
+	}
+	w, customer, id = one(t)
+	n = billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+	_, err = w.engine.Cancel(t.Context(), n, true)
+	w.must(err)
+	for range 2 {
+		if got := w.problems(); got != "" {
+			t.Errorf("after a cancellation: %q", got)
+		}
+		w.days(35)
+	}
+	if s := w.ours(n); s.Status != billing.CanceledSub || w.charges(customer) != 1 {
+		t.Errorf("%s, %d charges", s.Status, w.charges(customer))
+	}
+}
+
+// TestPlan_FullMetadata: Stripe has no room for the mark. Theirs stays.
+func TestPlan_FullMetadata(t *testing.T) {
+	w, _, id := one(t)
+	var pairs []string
+	for i := len(w.stripe(http.MethodGet, "subscriptions/"+id)["metadata"].(map[string]any)); i < 50; i++ {
+		pairs = append(pairs, fmt.Sprintf("metadata[k%d]=v", i))
+	}
+	w.post("subscriptions/"+id, pairs...)
+	if all, err := w.take(t.Context(), takeover.Filter{}); err != nil || !strings.Contains(all[id].Stays, "50 keys of metadata") {
+		t.Errorf("%v, %+v", err, all[id])
+	}
+}
+
+// waiting makes a period that is parked because Stripe did not answer, although theirs was canceled meanwhile.
+func waiting(t *testing.T) (w *world, customer string, n billing.Name) {
+	w, customer, id := one(t)
+	n = billing.Name{Account: customer, ID: id}
 	w.must(takes(t.Context(), w, n))
 	w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
 	w.idle(20)
 	w.fake.FailNext("GET /v1/subscriptions/"+id, http.StatusNotFound, "resource_missing", 5)
 	w.days(5)
+	return w, customer, n
+}
+
+// TestCharge_TellsFirst: a person's charge of such a period parks it with the reason, and a second one charges it. The
+// repetition of the first one, and another one at the same time, do not.
+func TestCharge_TellsFirst(t *testing.T) {
+	w, customer, n := waiting(t)
 	for charges := 1; charges <= 2; charges++ {
 		if s := w.ours(n); s.Status != billing.ParkedState || w.charges(customer) != 1 {
 			t.Errorf("%s, %d charges", s.Status, w.charges(customer))
@@ -319,6 +419,29 @@ func TestCharge_TellsFirst(t *testing.T) {
 	}
 	if got := w.problems(); got != "" {
 		t.Errorf("%q", got)
+	}
+
+	w, customer, n = waiting(t)
+	for range 3 {
+		ctx := call.With(t.Context(), &call.Call{Actor: "key shop", Key: "k1", Table: w.engine.Table, Now: w.now})
+		if _, err := w.engine.ChargePeriod(ctx, n, engine.PeriodCharge{Period: w.ours(n).AtHand()}); err != nil || w.charges(customer) != 1 {
+			t.Errorf("repeated: %v, %d charges", err, w.charges(customer))
+		}
+	}
+
+	w, customer, n = waiting(t)
+	o, met := w.other(), false
+	w.store.Hook = func(op storetest.Operation, p storetest.Phase) error {
+		if op.Kind == storetest.Commit && p == storetest.Before && !met {
+			met = true
+			_, _, err := o.engine.ChargeParked(t.Context(), n)
+			w.must(err)
+		}
+		return nil
+	}
+	_, _, err := w.engine.ChargeParked(t.Context(), n)
+	if w.must(err); !met || w.charges(customer) != 1 {
+		t.Errorf("two persons: met %v, %d charges", met, w.charges(customer))
 	}
 }
 

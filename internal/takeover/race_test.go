@@ -323,6 +323,11 @@ func TestVerify_TakenOverTwice(t *testing.T) {
 	if p := w.verify().Problems; len(p) != 1 || p[0].Kind != "taken over twice" {
 		t.Errorf("%+v", p)
 	}
+	_, err = w.engine.Cancel(t.Context(), billing.Name{Account: "alice", ID: "other"}, false)
+	w.must(err)
+	if p := w.verify().Problems; len(p) > 0 {
+		t.Errorf("after a cancellation: %+v", p)
+	}
 }
 
 // TestPlan_Stays: what a start could not store is not shown as ready.

@@ -162,7 +162,7 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 		return e, nil
 	}
 	ending, err := processor.Ask(ctx, func() (processor.Subscription, error) {
-		return v.biller.EndWithPeriod(ctx, theirs.ID, v.engine.Opened.Installation)
+		return v.biller.SetEnd(ctx, theirs.ID, true, v.engine.Opened.Installation)
 	})
 	if err != nil {
 		return e, err
@@ -175,7 +175,7 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 	}
 	now, err := v.engine.NoteTakeover(ctx, e.Ours.Name, billing.TakeoverEnding)
 	if errors.Is(err, billing.ErrState) && now != nil && (now.Takeover.Stage == billing.TakeoverUndoing || now.Takeover.Stage == billing.TakeoverUndone) {
-		_, undone := v.biller.EndWithPeriod(ctx, theirs.ID, "") // an undo came between
+		_, undone := v.biller.SetEnd(ctx, theirs.ID, false, "") // an undo came between
 		err = errors.Join(err, undone)
 	}
 	e.Ours = cmp.Or(now, e.Ours)
@@ -200,22 +200,36 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 		return s, err
 	case stage == billing.TakeoverUndone:
 		return s, v.unmark(ctx, theirs)
+	case s.Over() && s.Held() && theirs.Ended.IsZero() && !theirs.EndsWithPeriod: // a person lets it continue
+		if _, err = v.biller.SetEnd(ctx, from, false, ""); err == nil {
+			s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
+		}
+		return s, unlessUnchanged(err)
 	case s.Over() && stage != billing.TakeoverUndoing:
-		return s, fmt.Errorf("subscription %s is %s here; to keep %s, let it continue at the processor, and remove its metadata duesday_takeover: %w",
+		return s, fmt.Errorf("subscription %s is %s here; to keep %s, let it continue at the processor, and run the same undo again: %w",
 			s.Name, s.Status, from, billing.ErrState)
 	case !theirs.Ended.IsZero() && stage == billing.TakeoverUndoing:
 		return v.retain(ctx, s)
 	case !theirs.Ended.IsZero():
 		return s, fmt.Errorf("%s has ended at the processor, so subscription %s must continue here: %w", from, s.Name, billing.ErrState)
 	}
+	leave := theirs.EndsWithPeriod && v.refused(theirs, stage)
+	if theirs.EndsWithPeriod && !leave && theirs.TakenBy == "" { // if this undo is interrupted, the next one must know
+		if theirs, err = v.biller.SetEnd(ctx, from, true, v.engine.Opened.Installation); err != nil {
+			return s, err
+		}
+	}
 	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
 		return s, err
 	}
-	if theirs.EndsWithPeriod && v.refused(theirs, stage) { // it was canceled there, and stays so
+	if leave { // it was canceled there, and stays so
+		if err := v.letEnd(ctx, theirs); err != nil {
+			return s, err
+		}
 		s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
 		return s, unlessUnchanged(err)
 	}
-	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.EndWithPeriod(ctx, from, "") })
+	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.SetEnd(ctx, from, false, "") })
 	switch {
 	case err == nil && !theirs.Ended.IsZero():
 		return v.retain(ctx, s)
@@ -231,7 +245,7 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 // unmark lets a subscription continue that a start has made end after its undo, unless another of ours continues it.
 func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) error {
 	e := Entry{Theirs: theirs}
-	if theirs.TakenBy != v.engine.Opened.Installation || theirs.Refused {
+	if theirs.TakenBy != v.engine.Opened.Installation {
 		return nil
 	}
 	switch _, _, err := v.find(ctx, &e); {
@@ -240,7 +254,19 @@ func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) err
 	case !theirs.Ended.IsZero():
 		return fmt.Errorf("%s has ended with the mark of a start, so its end has triggered no unsubscribe, and nobody charges its customer: %w", theirs.ID, billing.ErrState)
 	}
-	_, err := v.biller.EndWithPeriod(ctx, theirs.ID, "")
+	if theirs.Refused {
+		return v.letEnd(ctx, theirs)
+	}
+	_, err := v.biller.SetEnd(ctx, theirs.ID, false, "")
+	return err
+}
+
+// letEnd removes this installation's mark from a subscription that its customer has canceled, so that its end triggers an
+// unsubscribe.
+func (v *Service) letEnd(ctx context.Context, theirs processor.Subscription) (err error) {
+	if theirs.TakenBy == v.engine.Opened.Installation {
+		_, err = v.biller.SetEnd(ctx, theirs.ID, true, "")
+	}
 	return err
 }
 

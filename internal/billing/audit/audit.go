@@ -78,7 +78,7 @@ type auditor struct {
 	others    map[otherName]otherCharges
 	reversals reversals
 	taken     []*billing.Subscription // being taken over
-	origins   map[uint64]struct{}     // hashes of the processor's subscriptions that were taken over
+	origins   map[uint64]bool         // hashes of the processor's subscriptions that were taken over: whether one of ours is alive
 	overpaid  []Problem               // notes on the overpayments
 	lookups   map[uint64]struct{}     // hashes of rows of package lookup that are met without an item, or the reverse
 	given     *numbering.Comparison
@@ -172,7 +172,7 @@ func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 	a := &auditor{Records: e, proc: proc, o: o, now: e.Now(), seed: maphash.MakeSeed(),
 		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]opening{},
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
-		origins: map[uint64]struct{}{}, placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
+		origins: map[uint64]bool{}, placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
 		lookups: map[uint64]struct{}{}, given: numbering.NewComparison(e), sums: sums{}, read: read, met: read,
 		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},

@@ -21,13 +21,15 @@ func (a *auditor) addTakeover(s *billing.Subscription) {
 		return
 	}
 	if from := a.hash(k.From); k.Stage != billing.TakeoverUndone {
-		if _, twice := a.origins[from]; twice {
+		if a.origins[from] && !s.Over() {
 			a.problem("taken over twice", s.Name, s.Period, "%s was also taken over as another subscription; cancel one of them", k.From)
 		}
-		a.origins[from] = struct{}{}
+		a.origins[from] = a.origins[from] || !s.Over()
 	}
 	if k.Stage != billing.TakeoverDone {
-		a.taken = append(a.taken, &billing.Subscription{Name: s.Name, Period: s.Period, Status: s.Status, Takeover: s.Takeover, Created: s.Created})
+		due, _ := s.Due()
+		a.taken = append(a.taken, &billing.Subscription{Name: s.Name, Period: s.Period, Status: s.Status, Takeover: s.Takeover, Created: s.Created,
+			CancelAtEnd: s.CancelAtEnd, NextPayment: due, TimeZone: s.TimeZone})
 	}
 }
 
@@ -69,10 +71,10 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		case k.Stage == billing.TakeoverUndoing && !continues:
 			a.problem("alive on neither side", s.Name, s.Period, "it is canceled here, and %s has ended or ends with its period; run duesday takeover undo %s again",
 				k.From, s.Name)
-		case continues && s.Over() && k.Stage == billing.TakeoverEnding && theirs.TakenBy == "": // a person has removed the mark
 		case continues && s.Over():
-			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor, or, to let it continue, "+
-				"remove its metadata duesday_takeover there", k.From)
+			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor, or, to let it continue, run duesday takeover undo %s", k.From, s.Name)
+		case !continues && (s.CancelAtEnd || s.Period > 0 && !theirs.Ended.IsZero() && s.NextPayment.After(billing.TodayIn(s.TimeZone, k.Boundary))):
+			// A person has decided: ours ends, too, or the period at the boundary was skipped.
 		case !continues && !s.Over() && s.Status != billing.ParkedState &&
 			(theirs.Refused || theirs.TakenBy != a.Opened.Installation || !theirs.Ended.IsZero() && theirs.Ended.Before(k.Boundary)):
 			a.problem("canceled at the processor", s.Name, s.Period, "%s was canceled there, perhaps by its customer, or its metadata duesday_takeover was removed; cancel %s here, "+

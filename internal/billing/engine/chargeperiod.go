@@ -53,11 +53,11 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 	if parked {
 		r.Period = s.Period
 	}
-	w := work{trigger: byPerson, period: r.Period}
+	w := work{trigger: byPerson, period: r.Period, told: s.Parked}
 	now, err := e.changeUnless(ctx, s.Name, func() (bool, error) {
 		before, err := e.Keyed(ctx, &asked)
 		if a.Repeated = before != nil; a.Repeated {
-			w.period, w.attempt = before.Period, before.Attempt
+			w.period, w.attempt, w.told = before.Period, before.Attempt, ""
 			return true, err
 		}
 		return false, cmp.Or(err, off)

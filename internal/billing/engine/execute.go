@@ -45,10 +45,11 @@ type Pass struct {
 type work struct {
 	Pass
 	trigger trigger
-	period  int  // the only period that a person charges; a past period is collected
-	upgrade bool // the person makes an upgrade, and charges the period only as that
-	attempt int  // the only attempt that a person's request with a key makes; 0: no key
-	last    bool // the period has only one attempt, because its subscription is about to be cancelled
+	period  int    // the only period that a person charges; a past period is collected
+	upgrade bool   // the person makes an upgrade, and charges the period only as that
+	attempt int    // the only attempt that a person's request with a key makes; 0: no key
+	told    string // why the period was parked when the person asked; "" for a repeated request
+	last    bool   // the period has only one attempt, because its subscription is about to be cancelled
 
 	paid int  // number of charged periods, except past ones
 	sent sent // the attempt that this call confirmed last

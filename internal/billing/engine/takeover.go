@@ -36,7 +36,7 @@ func (t *turn) askOrigin(ctx context.Context) origin {
 		return originWaits
 	case !o.Ended.Before(k.Boundary) && !o.Refused && o.TakenBy == t.e.Opened.Installation:
 		return originEnded
-	case t.w.trigger == byPerson && t.s.Parked == t.goneReason():
+	case t.w.trigger == byPerson && t.w.told == t.goneReason():
 		return originEnded // who charges it has read this
 	}
 	return originGone
@@ -128,7 +128,7 @@ func (e *Engine) NoteTakeover(ctx context.Context, n billing.Name, stage billing
 			return nil, billing.ErrUnchanged
 		case !s.Held() && stage == billing.TakeoverEnding || s.Over() && stage == billing.TakeoverEnding:
 			return nil, refusal(s, " is not held for a takeover")
-		case stage == billing.TakeoverUndone && (k == nil || k.Stage != billing.TakeoverUndoing):
+		case stage == billing.TakeoverUndone && (k == nil || k.Stage != billing.TakeoverUndoing && !(s.Held() && s.Over())):
 			return nil, refusal(s, " is not being handed back")
 		}
 		s.SetTakeover(func(k *billing.Takeover) { k.Stage = stage })
