@@ -23,12 +23,18 @@ type Biller interface {
 	// Disputed returns the open dispute of a customer, or "".
 	Disputed(ctx context.Context, customer string) (string, error)
 
-	// SetEnd makes the subscription end with its period, or continue, and notes the installation that takes it
-	// over; "" for none. If one does, it forgets reasons of earlier cancellations. It returns the state afterwards.
-	SetEnd(ctx context.Context, id string, ends bool, taker string) (Subscription, error)
+	// SetEnd changes whether the subscription ends with its period. It returns the state afterwards.
+	SetEnd(ctx context.Context, id string, e End) (Subscription, error)
 
 	// Succession returns what has become of the subscription at and after the boundary.
 	Succession(ctx context.Context, id string, boundary time.Time) (Succession, error)
+}
+
+// An End is how a subscription shall end.
+type End struct {
+	Ends   *bool  // with its period; nil: as it did
+	Taker  string // the installation that takes it over; "" for none
+	Forget bool   // the reason of an earlier cancellation
 }
 
 // A Subscription is one that the processor runs.

@@ -140,12 +140,15 @@ func (p *Processor) disputed(ctx context.Context, found unsettled) error {
 
 // SetEnd implements processor.Biller. The request has no idempotency key: repeated, it changes
 // nothing, and with a key, Stripe would answer for a day as before an undo.
-func (p *Processor) SetEnd(ctx context.Context, id string, ends bool, taker string) (processor.Subscription, error) {
+func (p *Processor) SetEnd(ctx context.Context, id string, e processor.End) (processor.Subscription, error) {
 	if err := api.CheckID("subscription", id, "sub_"); err != nil {
 		return processor.Subscription{}, err
 	}
-	form := url.Values{"cancel_at_period_end": {strconv.FormatBool(ends)}, "metadata[" + api.MetaTakeover + "]": {taker}}
-	if taker != "" {
+	form := url.Values{"metadata[" + api.MetaTakeover + "]": {e.Taker}}
+	if e.Ends != nil {
+		form.Set("cancel_at_period_end", strconv.FormatBool(*e.Ends))
+	}
+	if e.Forget {
 		form["cancellation_details[comment]"], form["cancellation_details[feedback]"] = []string{""}, []string{""}
 	}
 	if _, _, err := p.api.Ask(ctx, http.MethodPost, subscriptions+"/"+id, "", "", form); err != nil {

@@ -96,17 +96,15 @@ func (v *Service) unfit(s *billing.Subscription, from processor.Subscription) st
 		return fmt.Sprintf("subscription %s, which it has become, is %s here", s.Name, s.Status)
 	case s.Held() && !k.Boundary.Equal(from.PeriodEnd):
 		return fmt.Sprintf(form, s.Name, k.Boundary.Format(time.RFC3339), from.PeriodEnd.Format(time.RFC3339))
-	case from.EndsWithPeriod && v.refused(from, k.Stage):
+	case from.EndsWithPeriod && v.refused(from):
 		return fmt.Sprintf("it was canceled at the processor, so cancel %s here, or undo the takeover", s.Name)
 	}
 	return ""
 }
 
-// refused reports whether somebody else than a start has made theirs end: its customer, or another installation. At the
-// stage ending a start has, so somebody has removed a mark that is missing.
-func (v *Service) refused(theirs processor.Subscription, stage billing.TakeoverStage) bool {
-	removed := theirs.TakenBy == "" && stage == billing.TakeoverEnding
-	return theirs.Refused || !removed && !v.engine.Opened.Accepts(theirs.TakenBy)
+// refused reports whether somebody else than a start has made theirs end: its customer, or another installation.
+func (v *Service) refused(theirs processor.Subscription) bool {
+	return theirs.Refused || !v.engine.Opened.Accepts(theirs.TakenBy)
 }
 
 // complete reports whether nothing is left to be done.

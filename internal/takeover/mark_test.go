@@ -256,17 +256,19 @@ func TestUndo_Canceled(t *testing.T) {
 	}
 }
 
-// TestMark_Removed: somebody removes the mark of what is held. The audit says so, and the same start sets it again, or
-// an undo lets theirs continue.
+// TestMark_Removed: somebody removes the mark of what is held, which its customer may have canceled. Start and undo leave
+// it, until a person lets it continue.
 func TestMark_Removed(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		w, customer, id := one(t)
 		n := billing.Name{Account: customer, ID: id}
 		w.must(takes(t.Context(), w, n))
 		w.post("subscriptions/"+id, "metadata[duesday_takeover]=")
-		if got := w.problems(); got != "canceled at the processor; " {
-			t.Errorf("%q", got)
+		w.must(takes(t.Context(), w, n))
+		if got := w.problems(); got != "canceled at the processor; " || w.mark(id) != "" {
+			t.Errorf("%q, mark %q", got, w.mark(id))
 		}
+		w.post("subscriptions/"+id, "cancel_at_period_end=false")
 		if back {
 			w.must(undoes(t.Context(), w, n))
 		} else {
@@ -281,6 +283,65 @@ func TestMark_Removed(t *testing.T) {
 		if n := w.charges(customer); n != 2 {
 			t.Errorf("undone %v: %d charges", back, n)
 		}
+	}
+}
+
+// TestStart_RestoredAfterUndo: a store of a backup between a start and its undo, after which the customer has canceled at
+// Stripe. Neither a start nor an undo takes that back.
+func TestStart_RestoredAfterUndo(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *world, billing.Name) error{"start": takes, "undo": undoes} {
+		w, customer, id := one(t)
+		n := billing.Name{Account: customer, ID: id}
+		w.must(takes(t.Context(), w, n))
+		before := w.copied()
+		w.must(undoes(t.Context(), w, n))
+		w.post("subscriptions/"+id, "cancel_at_period_end=true")
+		w.inner = before
+		w.start(nil)
+		w.must(do(t.Context(), w, n))
+		w.days(35)
+		if got := w.charges(customer); got != 1 {
+			t.Errorf("%s: %d charges", name, got)
+		}
+	}
+}
+
+// TestRefused_Meanwhile: a customer cancels, with a reason, after a start has looked theirs up. The start does not erase the
+// reason.
+func TestRefused_Meanwhile(t *testing.T) {
+	w, customer, id := one(t)
+	w.before = func(r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, id) {
+			w.before = nil
+			w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+		}
+	}
+	w.must(takes(t.Context(), w, billing.Name{}))
+	if got := w.problems(); got != "canceled at the processor; " {
+		t.Errorf("%q", got)
+	}
+	w.days(30)
+	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Status != billing.ParkedState || w.charges(customer) != 1 {
+		t.Errorf("%s, %d charges", s.Status, w.charges(customer))
+	}
+}
+
+// TestUndo_Renewed: a customer has canceled with a reason, and renews after an undo has looked theirs up. It continues.
+func TestUndo_Renewed(t *testing.T) {
+	w, customer, id := one(t)
+	n := billing.Name{Account: customer, ID: id}
+	w.must(takes(t.Context(), w, n))
+	w.post("subscriptions/"+id, "cancel_at_period_end=true", "cancellation_details[feedback]=too_expensive")
+	w.before = func(r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, id) {
+			w.before = nil
+			w.post("subscriptions/"+id, "cancel_at_period_end=false")
+		}
+	}
+	w.must(undoes(t.Context(), w, n))
+	w.days(35)
+	if got := w.problems(); got != "" || w.before != nil || w.charges(customer) != 2 {
+		t.Errorf("%q, %d charges", got, w.charges(customer))
 	}
 }
 
@@ -327,24 +388,6 @@ func TestRefused_Before(t *testing.T) {
 	if s := w.ours(billing.Name{Account: customer, ID: id}); s.Takeover.Stage != billing.TakeoverDone || w.charges(customer) != 2 {
 		t.Errorf("%s: %s, %d charges", s.Status, s.Parked, w.charges(customer))
 	}
-}
-
-// TestUndo_InterruptedUnmarked: somebody has removed the mark, and an undo fails after it has canceled ours. The same undo
-// lets theirs continue.
-func TestUndo_InterruptedUnmarked(t *testing.T) {
-	unmarked := map[*world]bool{}
-	during(t, func(ctx context.Context, w *world, n billing.Name) error {
-		if !unmarked[w] {
-			unmarked[w] = true
-			w.post("subscriptions/"+n.ID, "metadata[duesday_takeover]=")
-		}
-		return undoes(ctx, w, n)
-	}, true, func(t *testing.T, w *world, customer, id string) {
-		w.days(35)
-		if got := w.problems(); got != "" || w.charges(customer) != 2 {
-			t.Errorf("%q, %d charges", got, w.charges(customer))
-		}
-	})
 }
 
 // TestVerify_Decided: a person has skipped the period of theirs, which has ended early, or has ours end, too. The audit is
@@ -491,7 +534,8 @@ func TestStart_OfLostStore(t *testing.T) {
 // mark returns the installation that has marked the subscription.
 func (w *world) mark(id string) string {
 	w.Helper()
-	return w.stripe(http.MethodGet, "subscriptions/"+id)["metadata"].(map[string]any)["duesday_takeover"].(string)
+	by, _ := w.stripe(http.MethodGet, "subscriptions/"+id)["metadata"].(map[string]any)["duesday_takeover"].(string)
+	return by
 }
 
 // TestMark_OfAnother: a mark of another installation, or one that an undo has removed, does not make an end a takeover.

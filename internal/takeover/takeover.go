@@ -162,7 +162,7 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 		return e, nil
 	}
 	ending, err := processor.Ask(ctx, func() (processor.Subscription, error) {
-		return v.biller.SetEnd(ctx, theirs.ID, true, v.engine.Opened.Installation)
+		return v.biller.SetEnd(ctx, theirs.ID, processor.End{Ends: new(true), Taker: v.engine.Opened.Installation, Forget: theirs.Refused})
 	})
 	if err != nil {
 		return e, err
@@ -175,7 +175,7 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 	}
 	now, err := v.engine.NoteTakeover(ctx, e.Ours.Name, billing.TakeoverEnding)
 	if errors.Is(err, billing.ErrState) && now != nil && (now.Takeover.Stage == billing.TakeoverUndoing || now.Takeover.Stage == billing.TakeoverUndone) {
-		_, undone := v.biller.SetEnd(ctx, theirs.ID, false, "") // an undo came between
+		_, undone := v.biller.SetEnd(ctx, theirs.ID, processor.End{Ends: new(false)}) // an undo came between
 		err = errors.Join(err, undone)
 	}
 	e.Ours = cmp.Or(now, e.Ours)
@@ -201,7 +201,7 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	case stage == billing.TakeoverUndone:
 		return s, v.unmark(ctx, theirs)
 	case s.Over() && s.Held() && theirs.Ended.IsZero() && !theirs.EndsWithPeriod: // a person lets it continue
-		if _, err = v.biller.SetEnd(ctx, from, false, ""); err == nil {
+		if _, err = v.biller.SetEnd(ctx, from, processor.End{Ends: new(false)}); err == nil {
 			s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
 		}
 		return s, unlessUnchanged(err)
@@ -213,23 +213,19 @@ func (v *Service) Undo(ctx context.Context, n billing.Name) (*billing.Subscripti
 	case !theirs.Ended.IsZero():
 		return s, fmt.Errorf("%s has ended at the processor, so subscription %s must continue here: %w", from, s.Name, billing.ErrState)
 	}
-	leave := theirs.EndsWithPeriod && v.refused(theirs, stage)
-	if theirs.EndsWithPeriod && !leave && theirs.TakenBy == "" { // if this undo is interrupted, the next one must know
-		if theirs, err = v.biller.SetEnd(ctx, from, true, v.engine.Opened.Installation); err != nil {
-			return s, err
-		}
-	}
 	if s, err = v.engine.UndoTakeover(ctx, s.Name); unlessUnchanged(err) != nil {
 		return s, err
 	}
-	if leave { // it was canceled there, and stays so
+	if theirs.EndsWithPeriod && v.refused(theirs) { // it was canceled there, and stays so
 		if err := v.letEnd(ctx, theirs); err != nil {
 			return s, err
 		}
 		s, err = v.engine.NoteTakeover(ctx, s.Name, billing.TakeoverUndone)
 		return s, unlessUnchanged(err)
 	}
-	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) { return v.biller.SetEnd(ctx, from, false, "") })
+	theirs, err = processor.Ask(ctx, func() (processor.Subscription, error) {
+		return v.biller.SetEnd(ctx, from, processor.End{Ends: new(false)})
+	})
 	switch {
 	case err == nil && !theirs.Ended.IsZero():
 		return v.retain(ctx, s)
@@ -257,7 +253,7 @@ func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) err
 	if theirs.Refused {
 		return v.letEnd(ctx, theirs)
 	}
-	_, err := v.biller.SetEnd(ctx, theirs.ID, false, "")
+	_, err := v.biller.SetEnd(ctx, theirs.ID, processor.End{Ends: new(false)})
 	return err
 }
 
@@ -265,7 +261,7 @@ func (v *Service) unmark(ctx context.Context, theirs processor.Subscription) err
 // unsubscribe.
 func (v *Service) letEnd(ctx context.Context, theirs processor.Subscription) (err error) {
 	if theirs.TakenBy == v.engine.Opened.Installation {
-		_, err = v.biller.SetEnd(ctx, theirs.ID, true, "")
+		_, err = v.biller.SetEnd(ctx, theirs.ID, processor.End{})
 	}
 	return err
 }

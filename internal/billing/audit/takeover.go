@@ -78,7 +78,7 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		case !continues && !s.Over() && s.Status != billing.ParkedState &&
 			(theirs.Refused || theirs.TakenBy != a.Opened.Installation || !theirs.Ended.IsZero() && theirs.Ended.Before(k.Boundary)):
 			a.problem("canceled at the processor", s.Name, s.Period, "%s was canceled there, perhaps by its customer, or its metadata duesday_takeover was removed; cancel %s here, "+
-				"or run duesday takeover start or undo", k.From, s.Name)
+				"or let it continue there and run duesday takeover start or undo", k.From, s.Name)
 		case !continues:
 		case a.now.Sub(s.Created) > startLasts:
 			a.problem("alive on both sides", s.Name, s.Period, "%s continues, so it will charge, and ours waits; run duesday takeover start or takeover undo", k.From)
