@@ -53,7 +53,9 @@ func TestBrowser_FirstCharge(t *testing.T) {
 		o.Open("button") // leads to the shop, which does not exist
 		o.Visit("/")
 		o.Troubles()
-		contains(t, o.Text("main"), "There is a link for a card")
+		if text := o.Text("main"); !strings.Contains(text, "The first account has a payment method") { // the scheduled run has taken it
+			contains(t, text, "There is a link for a card")
+		}
 	}
 	equal(t, "steps", len(done), 5)
 	contains(t, strings.Join(done, "; "), "settings set", "account create", "card-link", "subscription create", "run payments")
