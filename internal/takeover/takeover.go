@@ -168,8 +168,8 @@ func (v *Service) Take(ctx context.Context, e Entry) (Entry, error) {
 		return e, err
 	}
 	e.Theirs = ending
-	switch boundary := e.Ours.Takeover.Boundary; {
-	case !e.Theirs.EndsWithPeriod || e.Theirs.TakenBy != v.engine.Opened.Installation || !e.Theirs.PeriodEnd.Equal(boundary):
+	boundary := e.Ours.Takeover.Boundary
+	if !ending.EndsWithPeriod || ending.TakenBy != v.engine.Opened.Installation || !ending.PeriodEnd.Equal(boundary) {
 		return e, fmt.Errorf("the processor shows that %s continues, has no mark, or has a period that does not end at %s; start the takeover again, or undo it",
 			theirs.ID, boundary.Format(time.RFC3339))
 	}

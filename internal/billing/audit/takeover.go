@@ -60,9 +60,8 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 		switch {
 		case k.Stage == billing.TakeoverUndone && again:
 		case k.Stage == billing.TakeoverUndone && theirs.TakenBy == a.Opened.Installation:
-			a.problem("handed back, but marked", s.Name, s.Period, "a start has marked %s after its undo, so its end triggers no unsubscribe, and nobody charges its customer "+
-				"then; to let it continue at the processor, run duesday takeover undo %s; if it has ended, decide what its customer gets; then, or if its customer has "+
-				"canceled it, remove the metadata duesday_takeover there", k.From, s.Name)
+			a.problem("handed back, but marked", s.Name, s.Period, "a start has marked %s after its undo. Its end triggers no unsubscribe, and then nobody charges its customer. "+
+				"To let it continue, run duesday takeover undo %s. If it was canceled or has ended, decide what its customer gets, and remove its metadata duesday_takeover", k.From, s.Name)
 		case k.Stage == billing.TakeoverUndone && theirs.Ended.IsZero() && theirs.Ends:
 			a.note("handed back and ending", s, "%s ends with its period; if nobody canceled it at the processor, let it continue there", k.From)
 		case k.Stage == billing.TakeoverUndone:
@@ -72,7 +71,7 @@ func (a *auditor) compareTakeovers(ctx context.Context) error {
 			a.problem("alive on neither side", s.Name, s.Period, "it is canceled here, and %s has ended or ends with its period; run duesday takeover undo %s again",
 				k.From, s.Name)
 		case continues && s.Over():
-			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor, or, to let it continue, run duesday takeover undo %s", k.From, s.Name)
+			a.problem("alive at the processor", s.Name, s.Period, "it is canceled here, but %s continues; cancel it at the processor, or run duesday takeover undo %s to let it continue", k.From, s.Name)
 		case !continues && (s.CancelAtEnd || s.Period > 0 && !theirs.Ended.IsZero() && s.NextPayment.After(billing.TodayIn(s.TimeZone, k.Boundary))):
 			// A person has decided: ours ends, too, or the period at the boundary was skipped.
 		case !continues && !s.Over() && s.Status != billing.ParkedState &&
